@@ -1,0 +1,48 @@
+# One door: the same commands on a laptop and in CI. Each target sets up what it needs.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup check test bench demo proto fmt pins clean
+
+PY := .venv/bin/python
+STAMP := .venv/.setup-done
+
+# At least two workers, so that tests which cannot share a machine show it; at most eight, since many tests start a server.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 2 : n > 8 ? 8 : n )))
+# What `make test` runs, for example: make test TESTS="tests/unit -k config"
+TESTS ?= tests
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Create .venv with pinned dependencies
+	@:
+
+$(STAMP): pyproject.toml constraints.txt scripts/setup
+	@scripts/setup
+
+check: setup ## Lint, format, types, import direction, generated code
+	@scripts/check
+
+test: setup ## Run the tests in parallel (TESTS="path -k name" for some)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
+
+bench: setup ## Run the benchmarks
+	@$(PY) -m benchmarks $(ARGS)
+
+demo: setup ## Fair delivery with a crash in the middle, on a real server
+	@$(PY) examples/demo/run.py $(ARGS)
+
+proto: setup ## Generate the Python code of proto/
+	@scripts/proto
+
+fmt: setup ## Format the code and fix what can be fixed
+	@.venv/bin/ruff check --fix --quiet . || true
+	@.venv/bin/ruff format --quiet .
+
+pins: ## Refresh constraints.txt with the newest versions
+	@scripts/pins
+
+clean: ## Remove everything that can be made again
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
