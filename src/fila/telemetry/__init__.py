@@ -1,0 +1,1 @@
+"""What the outside can see of a running broker. It watches: nothing that decides depends on it."""
