@@ -3,7 +3,8 @@
 Rules:
 - Everything goes through here, libraries that use `logging` included, to one stream in one form.
 - A log never holds what users send. Values named as payloads or headers are redacted wherever they are nested, bytes
-  are shown by length, and objects by type, since their text could show a message. Tracebacks are without local variables.
+  are shown by length, and objects by type, since their text could show a message. Tracebacks come without local
+  variables.
 """
 
 import logging
