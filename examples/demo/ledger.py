@@ -1,0 +1,164 @@
+"""What happened in a run, and what follows from it.
+
+The ledger only collects: which enqueues the broker acknowledged, which deliveries consumers received, which acks the
+broker confirmed, each with its time. Every figure and every claim of the demonstration is computed from these three
+lists, so a claim can be checked against them by hand.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Whose messages they are, and how large a share is due."""
+
+    name: str
+    weight: int
+    backlog: int = 0
+    """How many messages wait before the first is delivered. 0: a quiet tenant, which sends one now and then."""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether the tenant never has more than a message or two waiting."""
+        return self.backlog == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """An enqueue that the broker acknowledged."""
+
+    id: str
+    tenant: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A message as it reached a consumer."""
+
+    id: str
+    tenant: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One tenant's part of the deliveries while every tenant with a backlog still had one."""
+
+    tenant: Tenant
+    delivered: int
+    entitled: float
+    got: float
+    under_fifo: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """From enqueue to first delivery: how many deliveries to others came before, and how many seconds passed."""
+
+    tenant: Tenant
+    deliveries: Sequence[int]
+    seconds: Sequence[float]
+    fifo_deliveries: Sequence[int]
+    fifo_seconds: Sequence[float]
+
+    def typical(self) -> tuple[float, float, float, float]:
+        """The medians, in the order of the fields."""
+        return median(self.deliveries), median(self.seconds), median(self.fifo_deliveries), median(self.fifo_seconds)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Three lists, appended to while the run goes on."""
+
+    tenants: Sequence[Tenant]
+    enqueued: list[Enqueued] = field(default_factory=list)
+    delivered: list[Delivered] = field(default_factory=list)
+    acked: dict[str, float] = field(default_factory=dict)
+    """When the broker confirmed the first ack of a message."""
+
+    def confirm(self, ids: Iterable[str], at: float) -> None:
+        """The broker confirmed these acks."""
+        for message_id in ids:
+            self.acked.setdefault(message_id, at)
+
+    def first_deliveries(self) -> list[Delivered]:
+        """The first delivery of each message, in the order in which they happened."""
+        first: dict[str, Delivered] = {}
+        for delivery in sorted(self.delivered, key=lambda each: each.at):
+            first.setdefault(delivery.id, delivery)
+        return list(first.values())
+
+    def lost(self) -> set[str]:
+        """Acknowledged enqueues that no consumer received."""
+        return {each.id for each in self.enqueued} - {each.id for each in self.delivered}
+
+    def came_back(self) -> list[Delivered]:
+        """Deliveries of messages whose ack had been confirmed before."""
+        return [each for each in self.delivered if each.at > self.acked.get(each.id, float("inf"))]
+
+    def redelivered(self) -> int:
+        """Deliveries beyond the first of a message: those whose ack the broker had not confirmed."""
+        return len(self.delivered) - len({each.id for each in self.delivered})
+
+    def shares(self) -> list[Share]:
+        """Shares of the tenants that have a backlog, until the first of them runs out of it."""
+        backlogged = [tenant for tenant in self.tenants if not tenant.quiet]
+        window = self._contended(backlogged)
+        got = Counter(window)
+        fifo = Counter(self._enqueue_order(backlogged)[: len(window)])
+        total_weight = sum(tenant.weight for tenant in backlogged)
+        return [
+            Share(
+                tenant,
+                got[tenant.name],
+                tenant.weight / total_weight,
+                got[tenant.name] / max(1, len(window)),
+                fifo[tenant.name] / max(1, len(window)),
+            )
+            for tenant in backlogged
+        ]
+
+    def waits(self) -> list[Waits]:
+        """What each tenant waited, and what it would have waited in one line for all.
+
+        First in, first out is computed on the same run: the same messages in the order of their enqueueing, handed out
+        at the moments at which messages were handed out.
+        """
+        first = self.first_deliveries()
+        moments = [each.at for each in first]
+        place = {each.id: index for index, each in enumerate(first)}
+        fifo_place = {each.id: index for index, each in enumerate(sorted(self.enqueued, key=lambda each: each.id))}
+        return [self._waits_of(tenant, moments, place, fifo_place) for tenant in self.tenants]
+
+    def _waits_of(
+        self, tenant: Tenant, moments: Sequence[float], place: dict[str, int], fifo_place: dict[str, int]
+    ) -> Waits:
+        rows = []
+        for each in self.enqueued:
+            if each.tenant == tenant.name and each.id in place:
+                gone = bisect_left(moments, each.at)
+                turn, fifo_turn = place[each.id], min(max(gone, fifo_place[each.id]), len(moments) - 1)
+                rows.append((turn - gone, moments[turn] - each.at, fifo_turn - gone, moments[fifo_turn] - each.at))
+        columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+        return Waits(tenant, *(tuple(max(0, value) for value in column) for column in columns))
+
+    def _contended(self, backlogged: Sequence[Tenant]) -> list[str]:
+        left = {tenant.name: tenant.backlog for tenant in backlogged}
+        window = []
+        for each in self.first_deliveries():
+            if each.tenant in left:
+                window.append(each.tenant)
+                left[each.tenant] -= 1
+                if not left[each.tenant]:
+                    break
+        return window
+
+    def _enqueue_order(self, tenants: Sequence[Tenant]) -> list[str]:
+        names = {tenant.name for tenant in tenants}
+        ordered = sorted(self.enqueued, key=lambda each: each.id)
+        return [each.tenant for each in ordered if each.tenant in names]

@@ -1,0 +1,102 @@
+"""The `fila` command group, and the one place where failures become words and exit codes.
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, Any
+
+import click
+
+from fila.cli.consume import consume
+from fila.cli.enqueue import enqueue
+from fila.cli.output import printable, wants_colour
+from fila.cli.queues import queue
+from fila.cli.session import Session, global_options
+
+REFUSED, UNREACHABLE, INTERRUPTED = 1, 3, 130
+
+
+class Failure(click.ClickException):
+    """An error that the user reads as one line."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(printable(message))
+        self.exit_code = exit_code
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Writes `Error: ...` to stderr."""
+        colour = wants_colour(sys.stderr)
+        click.echo(f"{click.style('Error:', fg='red', bold=True)} {self.message}", file=file, err=True, color=colour)
+
+
+class FilaGroup(click.Group):
+    """A group whose commands may raise what the SDK raises."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; no failure of it leaves as a traceback."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            _abandon_stdout()
+            ctx.exit(0)
+        except Exception as error:
+            raise _failure(error, ctx.ensure_object(Session)) from error
+
+
+def _failure(error: Exception, session: Session) -> Failure:
+    from fila.client import errors
+
+    match error:
+        case errors.FilaTimeoutError():
+            return Failure(f"the broker at {session.addr} did not answer within {session.timeout:g} s", UNREACHABLE)
+        case errors.UnavailableError():
+            return Failure(f"no broker answers at {session.addr} (is fila-server running?)", UNREACHABLE)
+        case errors.FilaError() | OSError():
+            return Failure(str(error), REFUSED)
+        case _:
+            return Failure(f"unexpected {type(error).__name__}: {error}", REFUSED)
+
+
+def _abandon_stdout() -> None:
+    """The reader is gone: let the interpreter's last flush go nowhere instead of complaining."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(
+    cls=FilaGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""\b
+Examples:
+  fila queue create orders --fairness-header tenant
+  fila enqueue orders '{"item": 7}' -H tenant=acme
+  fila consume orders --count 1
+  fila --addr broker.example:5555 queue list
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130 interrupted.""",
+)
+@click.version_option(package_name="fila", message="fila %(version)s")
+@global_options
+def cli() -> None:
+    """Talk to a Fila broker: manage queues, send messages, receive them."""
+
+
+cli.add_command(queue)
+cli.add_command(enqueue)
+cli.add_command(consume)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    cli(prog_name="fila")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""How the CLI writes: escaped text, colour where it is wanted, aligned tables, JSON.
+
+The one rule: nothing that came from a producer or a broker reaches the terminal as it is. `printable` takes away its
+power to move the cursor, change colours or reorder text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Wide enough that no table is folded for a screen that is not there.
+_PIPE_WIDTH = 100_000
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with control, formatting and other invisible characters written as escapes, but for those in `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+
+
+def emit_json(value: Any) -> None:
+    """Writes one line of JSON. It is all ASCII, without control characters, so it is safe on a terminal too."""
+    click.echo(to_json(value))
+
+
+def to_json(value: Any) -> str:
+    """One line of pure, printable ASCII."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("\x7f", "\\u007f")
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Colour belongs on a terminal whose user did not object (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def style(text: str, **looks: Any) -> str:
+    """The text for stdout, with looks if it can show them."""
+    return click.style(text, **looks) if wants_colour(sys.stdout) else text
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console for tables and progress, which never folds what goes into a pipe."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
+    """Writes an aligned table: text to the left, numbers to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    grid = Table(box=SIMPLE_HEAD if sys.stdout.isatty() else None, header_style="bold", pad_edge=False, show_edge=False)
+    for index, title in enumerate(columns):
+        numeric = all(isinstance(row[index], int) for row in rows)
+        grid.add_column(title, justify="right" if numeric and index else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(_cell(value)) for value in row))
+    console().print(grid)
+
+
+def pairs(rows: Iterable[tuple[str, str | int]]) -> None:
+    """Writes names and values in two aligned columns."""
+    cells = [(name, _cell(value)) for name, value in rows]
+    width = max(len(name) for name, _ in cells)
+    for name, value in cells:
+        click.echo(f"  {name:<{width}}  {value}")
+
+
+def count(number: int, noun: str) -> str:
+    """`1 message`, `20,000 messages`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(milliseconds: int) -> str:
+    """The shortest exact way to say it: `30 s`, `1.5 s`, `5 min`, `250 ms`."""
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size} {unit}"
+    return f"{milliseconds / 1000:g} s" if milliseconds >= 1000 else f"{milliseconds} ms"
+
+
+def moment(when: datetime | None) -> str:
+    """A point in time to the second, in UTC."""
+    return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if when else "unknown"
+
+
+def _cell(value: str | int) -> str:
+    return f"{value:,}" if isinstance(value, int) else printable(value)

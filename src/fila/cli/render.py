@@ -1,0 +1,96 @@
+"""How a message looks: a few lines for people, one line of JSON for programs."""
+
+from __future__ import annotations
+
+import base64
+from datetime import datetime
+from typing import Any, Protocol
+
+from fila.cli import output
+
+_HEX_BYTES = 32
+
+
+class Received(Protocol):
+    """What is shown of a message."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def headers(self) -> dict[str, str]: ...
+    @property
+    def payload(self) -> bytes: ...
+    @property
+    def fairness_key(self) -> str: ...
+    @property
+    def weight(self) -> int: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def attempt_count(self) -> int: ...
+    @property
+    def enqueued_at(self) -> datetime | None: ...
+    @property
+    def leased_at(self) -> datetime | None: ...
+
+
+def human(message: Received) -> str:
+    """A line about the message, one of its headers if it has any, then the payload, indented.
+
+    The indentation is what tells a payload from the line about the next message, whatever the payload says.
+    """
+    about = "  ".join(
+        (
+            output.style(output.printable(message.id), bold=True),
+            f"key {output.style(output.printable(message.fairness_key), fg='cyan')}",
+            f"attempt {message.attempt_count + 1}",
+            size(len(message.payload)),
+        )
+    )
+    lines = [about]
+    if message.headers:
+        headers = " ".join(f"{output.printable(k)}={output.printable(v)}" for k, v in sorted(message.headers.items()))
+        lines.append(output.style(f"  {headers}", dim=True))
+    lines += [f"  {line}" for line in payload_lines(message.payload)]
+    return "\n".join(lines)
+
+
+def payload_lines(payload: bytes) -> list[str]:
+    """All of a text, line by line; of anything else, how it begins."""
+    if not payload:
+        return ["(empty)"]
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        shown = payload[:_HEX_BYTES].hex(" ")
+        return [f"(binary) {shown}{' ...' if len(payload) > _HEX_BYTES else ''}"]
+    return [output.printable(line, keep="\t") for line in text.removesuffix("\n").split("\n")]
+
+
+def size(number: int) -> str:
+    """`12 B`, `1.5 KiB`, `4.0 MiB`."""
+    if number < 1024:
+        return f"{number} B"
+    return f"{number / 1024:.1f} KiB" if number < 1024 * 1024 else f"{number / 1024 / 1024:.1f} MiB"
+
+
+def as_json(message: Received) -> dict[str, Any]:
+    """Everything about the message. The payload is `payload` if it is UTF-8 text, and else `payload_base64`."""
+    try:
+        payload = {"payload": message.payload.decode()}
+    except UnicodeDecodeError:
+        payload = {"payload_base64": base64.b64encode(message.payload).decode("ascii")}
+    return {
+        "id": message.id,
+        "queue": message.queue,
+        "fairness_key": message.fairness_key,
+        "weight": message.weight,
+        "priority": message.priority,
+        "attempt_count": message.attempt_count,
+        "enqueued_at": message.enqueued_at.isoformat() if message.enqueued_at else None,
+        "leased_at": message.leased_at.isoformat() if message.leased_at else None,
+        "headers": dict(message.headers),
+        **payload,
+    }

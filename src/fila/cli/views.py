@@ -1,0 +1,91 @@
+"""How queues look: as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fila.cli import output
+
+if TYPE_CHECKING:
+    from fila.client import QueueInfo, QueueStats
+
+_SUMMARY = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers")
+_CONFIG = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms")
+_COUNTERS = ("enqueued", "delivered", "acked", "nacked", "expired", "returned")
+_KEY = ("fairness_key", "weight", "pending", "delivered", "deficit")
+
+
+def held_messages(summary: QueueInfo) -> int:
+    """All that deleting the queue would destroy."""
+    return summary.depth + summary.in_flight + summary.delayed
+
+
+def summary_json(summary: QueueInfo) -> dict[str, Any]:
+    """One queue of a list."""
+    return _fields(summary, _SUMMARY)
+
+
+def stats_json(stats: QueueStats) -> dict[str, Any]:
+    """All that is known of one queue."""
+    return {
+        **summary_json(stats.summary),
+        "created_at": stats.created_at.isoformat() if stats.created_at else None,
+        "config": _fields(stats.config, _CONFIG),
+        "counters": _fields(stats.counters, _COUNTERS),
+        "scheduler": _fields(stats.scheduler, ("quantum", "round", "active_keys")),
+        "keys": [_fields(key, _KEY) for key in stats.keys],
+    }
+
+
+def show_list(queues: Iterable[QueueInfo]) -> None:
+    """One line for each queue."""
+    titles = ("NAME", "DEPTH", "IN FLIGHT", "DELAYED", "KEYS", "CONSUMERS")
+    output.table(titles, [_row(each, _SUMMARY) for each in queues])
+
+
+def show_stats(stats: QueueStats) -> None:
+    """Summary, settings, counters, then the fairness keys."""
+    summary, config = stats.summary, stats.config
+    _section(f'Queue "{output.printable(summary.name)}"')
+    output.pairs(
+        [
+            ("depth", summary.depth),
+            ("in flight", summary.in_flight),
+            ("delayed", summary.delayed),
+            ("consumers", summary.consumers),
+            ("created", output.moment(stats.created_at)),
+        ]
+    )
+    _section("Settings")
+    output.pairs(
+        [
+            ("visibility timeout", output.duration(config.visibility_timeout_ms)),
+            ("fairness header", config.fairness_header or "none (one key for all)"),
+            ("weight header", config.weight_header or "none (weight 1)"),
+            ("quantum", config.quantum),
+            ("dedup window", output.duration(config.dedup_window_ms)),
+        ]
+    )
+    _section("Since the server started")
+    output.pairs([(name, getattr(stats.counters, name)) for name in _COUNTERS])
+    active = stats.scheduler.active_keys
+    _section(f"Fairness keys ({active:,} active, round {stats.scheduler.round:,})")
+    if stats.keys:
+        output.table(("KEY", "WEIGHT", "PENDING", "DELIVERED", "DEFICIT"), [_row(key, _KEY) for key in stats.keys])
+    if active > len(stats.keys):
+        click.echo(f"{len(stats.keys):,} of {active:,} keys; --keys N shows more", err=True)
+
+
+def _section(title: str) -> None:
+    click.echo(output.style(title, bold=True))
+
+
+def _fields(source: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}
+
+
+def _row(source: object, names: Iterable[str]) -> list[str | int]:
+    return [getattr(source, name) for name in names]

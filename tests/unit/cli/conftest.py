@@ -1,0 +1,122 @@
+"""A broker that lives in the test, in place of the SDK's client."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from fila.cli.main import cli
+from fila.cli.session import Session
+
+
+@dataclass
+class FakeClient:
+    """Answers like `fila.Client`, and remembers what it was asked."""
+
+    calls: list = field(default_factory=list)
+    queues: list = field(default_factory=list)
+    batches: list = field(default_factory=list)
+    acked: list = field(default_factory=list)
+    error: Exception | None = None
+    closed: bool = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.closed = True
+
+    def create_queue(self, name, **settings):
+        self._call("create_queue", name, settings)
+
+    def delete_queue(self, name):
+        self._call("delete_queue", name)
+        return 3
+
+    def list_queues(self):
+        self._call("list_queues")
+        return self.queues
+
+    def queue_stats(self, name, max_keys=20):
+        self._call("queue_stats", name, max_keys)
+        return stats(name)
+
+    def enqueue(self, queue, headers, payload, **options):
+        self._call("enqueue", queue, headers, payload, options)
+        return "id-1"
+
+    def enqueue_many(self, queue, messages):
+        self._call("enqueue_many", queue, [(each.payload, each.headers) for each in messages])
+        return [f"id-{number}" for number, _ in enumerate(messages, 1)]
+
+    def consume_batches(self, queue, *, max_in_flight):
+        self._call("consume_batches", queue, max_in_flight)
+        return iter(self.batches)
+
+    def ack_many(self, messages):
+        self.acked += [each.id for each in messages]
+
+    def _call(self, *call):
+        self.calls.append(call)
+        if self.error:
+            raise self.error
+
+
+def summary(name="orders", **changes):
+    fields = {"name": name, "depth": 12000, "in_flight": 2, "delayed": 0, "active_keys": 1, "consumers": 1}
+    return SimpleNamespace(**(fields | changes))
+
+
+def stats(name):
+    return SimpleNamespace(
+        summary=summary(name),
+        config=SimpleNamespace(
+            visibility_timeout_ms=30_000,
+            fairness_header="tenant",
+            weight_header="",
+            quantum=10,
+            dedup_window_ms=300_000,
+        ),
+        created_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        scheduler=SimpleNamespace(quantum=10, round=7, active_keys=40),
+        keys=[SimpleNamespace(fairness_key="acme", weight=3, pending=12000, delivered=5, deficit=-2)],
+        counters=SimpleNamespace(enqueued=12007, delivered=7, acked=5, nacked=0, expired=0, returned=0),
+    )
+
+
+def received(message_id, payload=b"hello"):
+    return SimpleNamespace(
+        id=message_id,
+        queue="orders",
+        headers={},
+        payload=payload,
+        fairness_key="default",
+        weight=1,
+        priority=5,
+        attempt_count=0,
+        enqueued_at=None,
+        leased_at=None,
+    )
+
+
+@pytest.fixture
+def client():
+    return FakeClient()
+
+
+@pytest.fixture
+def fila(client):
+    """Runs a command line against the fake broker."""
+    connections = []
+
+    def connect(addr, timeout):
+        connections.append((addr, timeout))
+        return client
+
+    def run(*args, **options):
+        return CliRunner().invoke(cli, args, obj=Session(make_client=connect), prog_name="fila", **options)
+
+    run.connections = connections
+    return run
