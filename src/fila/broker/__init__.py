@@ -1,0 +1,1 @@
+"""The broker: one owner of all state, one write a tick."""

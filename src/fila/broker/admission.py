@@ -1,0 +1,54 @@
+"""What may enter: names and sizes, checked before anything else looks at a message."""
+
+import unicodedata
+
+from fila.broker.commands import Incoming
+from fila.config import LimitsConfig
+from fila.core.errors import InvalidArgument, LimitExceeded
+
+MAX_PRIORITY = 255
+MAX_PRODUCER_BYTES = 64
+
+
+def check_queue_name(name: str, limits: LimitsConfig) -> None:
+    """Raises InvalidArgument for a name that no queue may have."""
+    if not name:
+        raise InvalidArgument("a queue name must not be empty")
+    if len(name.encode()) > limits.max_name_bytes:
+        raise InvalidArgument(f"a queue name must not exceed {limits.max_name_bytes} bytes")
+    if any(unicodedata.category(char)[0] == "C" for char in name):
+        raise InvalidArgument("a queue name must not contain control characters")
+    if name != name.strip():
+        raise InvalidArgument("a queue name must not begin or end with white space")
+
+
+def check_message(message: Incoming, limits: LimitsConfig) -> None:
+    """Raises InvalidArgument or LimitExceeded for a message that no queue would take."""
+    if message.payload_bytes > limits.max_payload_bytes:
+        raise LimitExceeded(f"the payload has {message.payload_bytes} bytes, {limits.max_payload_bytes} are allowed")
+    if len(message.body) - message.payload_bytes > limits.max_header_bytes:
+        raise LimitExceeded(f"the headers exceed {limits.max_header_bytes} bytes")
+    if len(message.headers) > limits.max_headers:
+        raise LimitExceeded(f"there are {len(message.headers)} headers, {limits.max_headers} are allowed")
+    if message.delay_ms:
+        check_delay(message.delay_ms, limits)
+    if not 0 <= message.priority <= MAX_PRIORITY:
+        raise InvalidArgument(f"priority must be from 0 to {MAX_PRIORITY}")
+    if message.dedup_key and len(message.dedup_key.encode()) > limits.max_key_bytes:
+        raise LimitExceeded(f"dedup_key exceeds {limits.max_key_bytes} bytes")
+
+
+def check_delay(ms: int, limits: LimitsConfig, field: str = "delay_ms") -> None:
+    """Raises InvalidArgument for a time that is negative or too long."""
+    if not 0 <= ms <= limits.max_delay_ms:
+        raise InvalidArgument(f"{field} must be from 0 to {limits.max_delay_ms}")
+
+
+def check_batch(size: int, producer: str, sequence: int, limits: LimitsConfig) -> None:
+    """Raises InvalidArgument or LimitExceeded for a batch that is refused as a whole."""
+    if size > limits.max_batch_messages:
+        raise LimitExceeded(f"the batch has {size} messages, {limits.max_batch_messages} are allowed")
+    if producer and not sequence:
+        raise InvalidArgument("a batch with a producer_id needs a sequence from 1")
+    if len(producer.encode()) > MAX_PRODUCER_BYTES:
+        raise LimitExceeded(f"producer_id exceeds {MAX_PRODUCER_BYTES} bytes")

@@ -1,0 +1,173 @@
+"""The broker as the rest of the program sees it: awaitable calls around an engine that ticks on the event loop."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+from fila.broker import admin
+from fila.broker.commands import Command, CreateQueue, DeleteQueue, Enqueue, Failure, Incoming, Outcome, Settle
+from fila.broker.engine import Engine
+from fila.broker.queue import QueueState
+from fila.core.consumers import Consumer
+from fila.core.errors import BrokerError, ShuttingDown
+from fila.core.leases import Grant
+from fila.core.pending import Lane
+from fila.storage import keys
+from fila.storage.base import Family, Storage
+from fila.storage.codec import QueueRecord
+
+READ_AT_ONCE = 64
+"""Messages read from the store in one go for one consumer."""
+
+
+class Subscription:
+    """One consumer's deliveries. Holds no payloads: they are read when the consumer is ready for them."""
+
+    def __init__(self, broker: "Broker", queue: QueueState, number: int, max_in_flight: int) -> None:
+        self.queue = queue
+        self.consumer = Consumer(number, max_in_flight, self._deliver, self._end)
+        self._broker = broker
+        self._grants: list[Grant] = []
+        self._error: BrokerError | None = None
+        self._wake = asyncio.Event()
+
+    async def next(self) -> Grant:
+        """Wait for messages. Raises the reason when there will be no more."""
+        while not self._grants:
+            if self._error is not None:
+                raise self._error
+            if self.consumer.busy:
+                self.consumer.busy = False
+                self._broker.want(self.queue.name)
+            self._wake.clear()
+            await self._wake.wait()
+        return self._grants.pop(0)
+
+    def _deliver(self, grant: Grant) -> None:
+        self.consumer.busy = True
+        self._grants.append(grant)
+        self._wake.set()
+
+    def _end(self, error: BrokerError) -> None:
+        self._error = error
+        self._wake.set()
+
+
+class Broker:
+    """Drives an engine: gathers what arrives in one turn of the event loop into one tick."""
+
+    def __init__(self, engine: Engine, store: Storage, clock: Callable[[], int]) -> None:
+        self.state = engine.state
+        self._engine = engine
+        self._store = store
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._scheduled = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._numbers = count(1)
+        self._subscriptions: dict[int, Subscription] = {}
+        self._stopping = False
+        self._schedule()
+
+    async def enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> list[Outcome]:
+        return await self._do(lambda reply: Enqueue(messages, reply, producer, sequence))  # type: ignore[no-any-return]
+
+    async def settle(self, command: Callable[[Callable[[Any], None]], Settle]) -> list[Failure]:
+        return await self._do(command)  # type: ignore[no-any-return]
+
+    async def create_queue(self, record: QueueRecord) -> None:
+        await self._do(lambda reply: CreateQueue(record, reply))
+
+    async def delete_queue(self, name: str) -> int:
+        return await self._do(lambda reply: DeleteQueue(name, reply))  # type: ignore[no-any-return]
+
+    def list_queues(self) -> list[admin.QueueSummary]:
+        return [admin.summarize(self.state.queues[name]) for name in sorted(self.state.queues)]
+
+    def stats(self, name: str, max_keys: int) -> admin.QueueStats:
+        return admin.stats(self.state.queue(name), max_keys)
+
+    def now(self) -> int:
+        return self._clock()
+
+    def subscribe(self, queue_name: str, max_in_flight: int) -> Subscription:
+        """Begin to deliver. Raises QueueNotFound or ShuttingDown."""
+        if self._stopping:
+            raise ShuttingDown
+        number = next(self._numbers)
+        subscription = Subscription(self, self.state.queue(queue_name), number, max_in_flight)
+        self._engine.join(queue_name, subscription.consumer)
+        self._subscriptions[number] = subscription
+        self._schedule()
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """The consumer is gone: what it holds goes back. Not while stopping: those leases outlive the restart."""
+        self._subscriptions.pop(subscription.consumer.number, None)
+        if not self._stopping:
+            self._engine.leave(subscription.queue.name, subscription.consumer)
+            self._schedule()
+
+    def want(self, queue_name: str) -> None:
+        self._engine.want(queue_name)
+        self._schedule()
+
+    def read(self, queue: QueueState, grant: Grant) -> Iterator[list[tuple[int, Lane, bytes]]]:
+        """The messages of a grant, some at a time, without those that it no longer holds."""
+        members = list(grant.members.items())
+        for start in range(0, len(members), READ_AT_ONCE):
+            held = [(seq, lane) for seq, (lane, _) in members[start : start + READ_AT_ONCE] if seq in grant.members]
+            records = self._store.get_many(Family.MESSAGES, [lane.prefix + keys.u64(seq) for seq, lane in held])
+            yield [
+                (seq, lane, record) for (seq, lane), record in zip(held, records, strict=True) if record is not None
+            ]
+
+    async def stop(self) -> None:
+        """Take no more work, finish what was taken, end all deliveries, close the store."""
+        self._stopping = True
+        while self._engine.backlog:
+            await asyncio.sleep(0)
+        for subscription in list(self._subscriptions.values()):
+            subscription.consumer.end(ShuttingDown())
+
+    def close(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._store.close()
+
+    async def _do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
+        if self._stopping:
+            raise ShuttingDown
+        future: asyncio.Future[Any] = self._loop.create_future()
+
+        def reply(answer: Any) -> None:
+            if future.done():  # the client has gone meanwhile
+                return
+            if isinstance(answer, BrokerError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        self._engine.submit(make(reply))
+        self._schedule()
+        return await future
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        now = self._clock()
+        self._engine.tick(now)
+        if self._engine.has_work(now):
+            self._schedule()
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        due = self._engine.next_wakeup()
+        if due is not None:
+            self._alarm = self._loop.call_later(max(0.0, (due - now) / 1e9), self._schedule)

@@ -1,0 +1,134 @@
+"""What clients ask of the engine. Each command carries the way its answer goes back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fila.core.errors import BrokerError
+from fila.storage.codec import QueueRecord
+
+Outcome = int | BrokerError
+"""What became of one message of a batch: its sequence number, or why it was refused."""
+
+
+class Incoming:
+    """A message that a producer sent, not yet judged."""
+
+    __slots__ = ("body", "dedup_key", "delay_ms", "headers", "payload_bytes", "priority", "queue")
+
+    def __init__(
+        self,
+        queue: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        payload_bytes: int,
+        delay_ms: int = 0,
+        priority: int = 5,
+        dedup_key: str = "",
+    ) -> None:
+        self.queue = queue
+        self.headers = headers
+        self.body = body
+        """Headers and payload as the producer encoded them. Kept and handed out as it is."""
+        self.payload_bytes = payload_bytes
+        self.delay_ms = delay_ms
+        self.priority = priority
+        self.dedup_key = dedup_key
+
+
+@dataclass(slots=True)
+class Enqueue:
+    """A batch of messages, with what tells a batch that is sent again."""
+
+    messages: list[Incoming]
+    reply: Callable[[list[Outcome] | BrokerError], None]
+    producer: str = ""
+    sequence: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.messages)
+
+
+@dataclass(slots=True, frozen=True)
+class AckGroup:
+    """Messages that are done. Without a token, whichever lease holds them."""
+
+    queue: str
+    message_ids: list[str]
+    token: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class Nack:
+    """A message that is given back."""
+
+    queue: str
+    message_id: str
+    error: str = ""
+    token: str = ""
+    delay_ms: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class ExtendGroup:
+    """Messages that take longer. 0 means the queue's visibility timeout."""
+
+    queue: str
+    message_ids: list[str]
+    token: str = ""
+    extend_ms: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class Failure:
+    """A message that was not settled, and why."""
+
+    queue: str
+    message_id: str
+    error: BrokerError
+
+
+@dataclass(slots=True)
+class Settle:
+    """What consumers say of messages that they hold. Answered with what failed."""
+
+    reply: Callable[[list[Failure] | BrokerError], None]
+    acks: list[AckGroup] = field(default_factory=list)
+    nacks: list[Nack] = field(default_factory=list)
+    extends: list[ExtendGroup] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        grouped = sum(len(group.message_ids) for group in (*self.acks, *self.extends))
+        return grouped + len(self.nacks)
+
+
+@dataclass(slots=True)
+class ReturnGrants:
+    """A consumer has gone: what it holds goes back to its queue."""
+
+    queue: str
+    consumer: int
+    reply: Callable[[object], None] = lambda _: None
+    size: int = 1
+
+
+@dataclass(slots=True)
+class CreateQueue:
+    record: QueueRecord
+    reply: Callable[[None | BrokerError], None]
+    size: int = 1
+
+
+@dataclass(slots=True)
+class DeleteQueue:
+    """Answered with the number of messages that went with the queue."""
+
+    name: str
+    reply: Callable[[int | BrokerError], None]
+    size: int = 1
+
+
+Command = Enqueue | Settle | ReturnGrants | CreateQueue | DeleteQueue
+ALONE = (CreateQueue, DeleteQueue)
+"""Commands that have a tick to themselves, so that no other command has to foresee them."""

@@ -1,0 +1,304 @@
+"""The engine: commands in, one write a tick, answers out.
+
+A tick is: plan everything that is due, everything that was asked and everything that can be delivered; write it as one
+batch; change memory; answer. Nothing else happens in between: the engine has one owner and no locks. When the write
+fails, memory is as it was and every command of the tick is answered with the error.
+
+Time is an argument, in nanoseconds since the epoch.
+"""
+
+from collections import deque
+
+from fila.broker.admin import plan_create, plan_delete
+from fila.broker.commands import ALONE, Command, CreateQueue, DeleteQueue, Enqueue, ReturnGrants, Settle
+from fila.broker.deliver import plan_delivery
+from fila.broker.enqueue import plan_enqueue
+from fila.broker.queue import NS_PER_MS, QueueState
+from fila.broker.recovery import CLOCK_KEY
+from fila.broker.settle import plan_expiry, plan_extensions, plan_promotion, plan_return, plan_settle
+from fila.broker.state import BrokerState
+from fila.broker.tick import Arrivals, Delivery, Tick
+from fila.config import SchedulerConfig
+from fila.core.consumers import Consumer
+from fila.core.errors import BrokerError, Overloaded, StoreFailed
+from fila.core.schedule import Delayed
+from fila.storage import keys
+from fila.storage.base import Family, Storage
+
+CLOCK_STEP = 100 * NS_PER_MS
+"""How far ahead of the clock sequence numbers are set aside, so that a restart after the clock stepped back reuses
+none. Shorter than a restart, so that ids stay true to the clock."""
+
+RETRY_AFTER_FAILURE = 1000 * NS_PER_MS
+"""How long work that nobody waits for rests after a failed write."""
+
+SWEEP_EVERY = 1000 * NS_PER_MS
+SILENT_AFTER = 600_000 * NS_PER_MS
+"""How long a producer's batches can be answered again after the last one."""
+MAX_PRODUCERS = 100_000
+
+NEVER = 1 << 63
+
+
+class Engine:
+    """Owns the state and the store. Everything happens in `tick`."""
+
+    def __init__(self, state: BrokerState, store: Storage, config: SchedulerConfig) -> None:
+        self.state = state
+        self._store = store
+        self._config = config
+        self._commands: deque[Command] = deque()
+        self._queued = 0
+        self._wanted: dict[str, None] = dict.fromkeys(state.queues)
+        """Queues that may have something to deliver, in turn."""
+        self._due_at = self._earliest()
+        """Nothing is due before this. Looked up anew only when it has passed, not whenever a lease is settled."""
+        self._resting_until = 0
+        self._next_sweep = 0
+
+    @property
+    def backlog(self) -> int:
+        """How many messages' worth of commands wait for the next tick."""
+        return self._queued
+
+    def submit(self, command: Command) -> None:
+        """Have a command done in one of the next ticks. Raises Overloaded when too much is waiting."""
+        if self._queued >= self._config.max_queued_commands and not isinstance(command, ReturnGrants):
+            raise Overloaded("the broker has too many requests waiting; try again later")
+        self._queued += command.size
+        self._commands.append(command)
+
+    def join(self, queue_name: str, consumer: Consumer) -> None:
+        """Let a consumer take part in a queue. Raises QueueNotFound."""
+        queue = self.state.queue(queue_name)
+        queue.consumers.add(consumer)
+        self._wanted[queue_name] = None
+
+    def leave(self, queue_name: str, consumer: Consumer) -> None:
+        """End a consumer; what it holds goes back in the next tick."""
+        queue = self.state.queues.get(queue_name)
+        if queue is not None and queue.consumers.remove(consumer.number) is not None:
+            self.submit(ReturnGrants(queue_name, consumer.number))
+
+    def want(self, queue_name: str) -> None:
+        """Look at a queue in the next tick, because a consumer of it can take more."""
+        self._wanted[queue_name] = None
+
+    def has_work(self, now: int) -> bool:
+        """Whether the next tick has something to do at once."""
+        return bool(self._commands or (self._wanted and now >= self._resting_until))
+
+    def next_wakeup(self) -> int | None:
+        """When the next tick is due, if no command comes before."""
+        due_at = self._resting_until if self._wanted else self._due_at
+        return None if due_at == NEVER else max(due_at, self._resting_until)
+
+    def tick(self, now: int) -> None:
+        """Do what is due and what was asked, in one write."""
+        tick = Tick(now, self._store.batch())
+        if self._commands and isinstance(self._commands[0], ALONE):
+            commands = [self._plan_next(tick)]
+        else:
+            rested = now >= self._resting_until
+            if rested:
+                self._plan_due(tick)
+            commands = self._plan_commands(tick)
+            if rested:
+                self._plan_deliveries(tick)
+        try:
+            self._write(tick)
+        except StoreFailed as error:
+            self._roll_back(tick)
+            self._resting_until = now + RETRY_AFTER_FAILURE
+            for command in commands:
+                command.reply(error)
+            return
+        self._commit(tick)
+        for reply, answer in tick.replies:
+            reply(answer)
+
+    def _write(self, tick: Tick) -> None:
+        if not len(tick.batch):
+            return
+        mark = self.state.clock_mark
+        if self.state.sequence.last > mark:
+            mark = self.state.sequence.last + CLOCK_STEP
+            tick.batch.put(Family.DEFAULT, CLOCK_KEY, mark.to_bytes(8, "big"))
+        self._store.write(tick.batch)
+        self.state.clock_mark = mark
+
+    # Planning
+
+    def _plan_due(self, tick: Tick) -> None:
+        if tick.now >= self._next_sweep:
+            self._next_sweep = tick.now + SWEEP_EVERY
+            self._plan_sweep(tick)
+        if tick.now < self._due_at:
+            return
+        budget = self._config.max_tick_messages
+        for queue in self.state.queues.values():
+            budget -= plan_expiry(tick, queue, budget)
+            budget -= plan_promotion(tick, queue, max(budget, 0))
+            if budget <= 0:
+                return
+
+    def _plan_sweep(self, tick: Tick) -> None:
+        for producer in self.state.producers.idle(tick.now - SILENT_AFTER, MAX_PRODUCERS):
+            prefix = keys.producer(producer)
+            tick.batch.delete_range(Family.DEDUP, prefix, keys.after(prefix))
+            tick.silent.append(producer)
+            if len(tick.silent) >= self._config.max_tick_messages:
+                break
+        for queue in self.state.queues.values():
+            # Forgotten at once: a key whose time is over is not found anyway, written down or not.
+            for key in queue.dedup.take_expired(tick.now, self._config.max_tick_messages):
+                tick.batch.delete(Family.DEDUP, keys.dedup(queue.name, key))
+
+    def _plan_commands(self, tick: Tick) -> list[Command]:
+        done: list[Command] = []
+        budget = self._config.max_tick_messages
+        while self._commands and budget > 0 and not isinstance(self._commands[0], ALONE):
+            budget -= self._commands[0].size
+            done.append(self._plan_next(tick))
+        plan_extensions(self.state, tick)
+        return done
+
+    def _plan_next(self, tick: Tick) -> Command:
+        command = self._commands.popleft()
+        self._queued -= command.size
+        try:
+            answer: object = self._plan(tick, command)
+        except BrokerError as error:
+            answer = error
+        tick.replies.append((command.reply, answer))
+        return command
+
+    def _plan(self, tick: Tick, command: Command) -> object:
+        match command:
+            case Enqueue():
+                return plan_enqueue(self.state, self._store, tick, command)
+            case Settle():
+                return plan_settle(self.state, tick, command)
+            case ReturnGrants():
+                return plan_return(self.state, tick, command)
+            case CreateQueue():
+                return plan_create(self.state, tick, command)
+            case DeleteQueue():
+                return plan_delete(self.state, tick, command)
+
+    def _plan_deliveries(self, tick: Tick) -> None:
+        budget = self._config.max_tick_messages
+        for name in list(self._wanted):
+            if budget <= 0:
+                return
+            del self._wanted[name]
+            queue = self.state.queues.get(name)
+            if queue is not None:
+                count = plan_delivery(self.state, tick, queue, budget)
+                budget -= count
+                if count:
+                    self._wanted[name] = None  # at the end: there may be more, but the others come first
+
+    # After the write
+
+    def _commit(self, tick: Tick) -> None:
+        for arrivals in tick.arrivals.values():
+            self._commit_arrivals(arrivals)
+        for queue, delayed in tick.promoted:
+            for _, seq, lane, cost in delayed:
+                queue.make_ready(lane, seq, cost)
+            self._wanted[queue.name] = None
+        self._commit_returns(tick)
+        for queue, grant in tick.extended:
+            queue.leases.add(grant)
+            self._due_at = min(self._due_at, grant.expires_at)
+        self._commit_acks(tick)
+        for delivery in tick.delivered:
+            self._commit_delivery(delivery)
+        for producer, sequence in tick.producers.items():
+            self.state.producers.advance(producer, sequence, tick.now)
+        for producer in tick.silent:
+            self.state.producers.forget(producer)
+        for change in tick.on_commit:
+            change()
+        if tick.now >= self._due_at:
+            self._due_at = self._earliest()
+
+    def _earliest(self) -> int:
+        """When the next lease or delay of any queue ends."""
+        ends = ((queue.leases.next_expiry(), queue.schedule.next_due()) for queue in self.state.queues.values())
+        return min((end for pair in ends for end in pair if end is not None), default=NEVER)
+
+    def _commit_arrivals(self, arrivals: Arrivals) -> None:
+        queue = arrivals.queue
+        for key, weight in arrivals.weights.items():
+            key.weight = weight
+            queue.keys[key.name] = key
+        for dedup_key, (seq, ends) in arrivals.dedup.items():
+            queue.dedup.add(dedup_key, seq, ends)
+        for lane, seq, cost, due in arrivals.messages:
+            lane.key.live += 1
+            if due:
+                self._delay(queue, (due, seq, lane, cost))
+            else:
+                queue.make_ready(lane, seq, cost)
+        queue.counters.enqueued += len(arrivals.messages)
+        self._wanted[queue.name] = None
+
+    def _commit_returns(self, tick: Tick) -> None:
+        for back in tick.returned:
+            queue = back.queue
+            grant, lane, cost = queue.leases.release(back.seq)
+            queue.attempts[back.seq] = back.attempts
+            if back.due:
+                self._delay(queue, (back.due, back.seq, lane, cost))
+            else:
+                queue.make_ready(lane, back.seq, cost)
+            setattr(queue.counters, back.counter, getattr(queue.counters, back.counter) + 1)
+            self._free_credit(queue, grant.consumer)
+
+    def _commit_acks(self, tick: Tick) -> None:
+        for queue, seq in tick.acked:
+            grant, lane, _ = queue.leases.release(seq)
+            queue.attempts.pop(seq, None)
+            queue.counters.acked += 1
+            key = lane.key
+            key.live -= 1
+            if not key.live:
+                queue.forget_if_gone(key)
+            self._free_credit(queue, grant.consumer)
+
+    def _delay(self, queue: QueueState, delayed: Delayed) -> None:
+        queue.schedule.add(delayed)
+        self._due_at = min(self._due_at, delayed[0])
+
+    def _free_credit(self, queue: QueueState, number: int) -> None:
+        consumer = queue.consumers.find(number)
+        if consumer is not None:
+            consumer.in_flight -= 1
+        self._wanted[queue.name] = None
+
+    def _commit_delivery(self, delivery: Delivery) -> None:
+        queue = delivery.queue
+        count = len(delivery.selection.messages)
+        queue.ready -= count
+        queue.counters.delivered += count
+        for lane, _, _ in delivery.selection.messages:
+            lane.key.delivered += 1
+        for key, _, _ in delivery.selection.before:
+            queue.forget_if_gone(key)
+        for consumer, grant in delivery.grants:
+            queue.leases.add(grant)
+            self._due_at = min(self._due_at, grant.expires_at)
+            consumer.in_flight += len(grant.members)
+            consumer.deliver(grant)
+        if delivery.grants:
+            queue.consumers.serve_after(delivery.grants[-1][0])
+
+    def _roll_back(self, tick: Tick) -> None:
+        for delivery in tick.delivered:
+            delivery.queue.drr.rollback(delivery.selection)
+            self._wanted[delivery.queue.name] = None
+        for queue, delayed in tick.promoted:
+            for item in delayed:
+                queue.schedule.add(item)

@@ -1,0 +1,167 @@
+"""Planning what consumers say of the messages they hold, and what happens when they say nothing."""
+
+from collections.abc import Iterator
+
+from fila.broker.admission import check_delay
+from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGrants, Settle
+from fila.broker.queue import NS_PER_MS, QueueState
+from fila.broker.state import BrokerState
+from fila.broker.tick import Returned, Tick
+from fila.core.errors import BrokerError, MessageNotFound
+from fila.core.leases import Grant
+from fila.storage import codec, keys
+from fila.storage.base import Family
+
+
+def token_text(token: int) -> str:
+    """A lease's token as clients see it."""
+    return f"{token:016x}"
+
+
+def plan_settle(state: BrokerState, tick: Tick, command: Settle) -> list[Failure]:
+    """Acks, then nacks; each message succeeds or fails by itself. Extensions are left to `plan_extensions`."""
+    failures: list[Failure] = []
+    for acks in command.acks:
+        failures += _plan_acks(state, tick, acks)
+    for nack in command.nacks:
+        try:
+            _plan_nack(state, tick, nack)
+        except BrokerError as error:
+            failures.append(Failure(nack.queue, nack.message_id, error))
+    tick.extensions += [(group, failures) for group in command.extends]
+    return failures
+
+
+def plan_extensions(state: BrokerState, tick: Tick) -> None:
+    """Extensions come last in a tick: whoever acks a message meanwhile is not refused because its lease moved."""
+    for group, failures in tick.extensions:
+        failures += _plan_extend(state, tick, group)
+
+
+def plan_return(state: BrokerState, tick: Tick, command: ReturnGrants) -> None:
+    """Give back what a consumer that has gone was holding."""
+    queue = state.queues.get(command.queue)
+    if queue is not None:
+        for grant in queue.leases.of_consumer(command.consumer):
+            _give_back_all(tick, queue, grant, "returned")
+
+
+def plan_expiry(tick: Tick, queue: QueueState, limit: int) -> int:
+    """Give back what was held for too long, until about `limit` messages. Returns how many."""
+    count = 0
+    for grant in queue.leases.expired(tick.now, limit):
+        count += len(grant.members)
+        _give_back_all(tick, queue, grant, "expired")
+    return count
+
+
+def plan_promotion(tick: Tick, queue: QueueState, limit: int) -> int:
+    """Make messages ready whose delay is over. Returns how many."""
+    due = queue.schedule.take_due(tick.now, limit)
+    if due:
+        tick.promoted.append((queue, due))
+        for at, seq, _, _ in due:
+            tick.batch.delete(Family.SCHEDULED, keys.scheduled(at, queue.name, seq))
+    return len(due)
+
+
+def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]:
+    try:
+        queue = state.queue(group.queue)
+    except BrokerError as error:
+        return [Failure(group.queue, message_id, error) for message_id in group.message_ids]
+    failures: list[Failure] = []
+    batch, attempts, acked = tick.batch, queue.attempts, tick.acked
+    for message_id, seq, grant in _held(state, tick, queue, group):
+        if grant is None:
+            failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
+            continue
+        lane, _ = grant.members[seq]
+        batch.delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
+        if seq in attempts:
+            batch.delete(Family.ATTEMPTS, keys.attempts(queue.name, seq))
+        tick.drop_member(queue, grant, seq)
+        acked.append((queue, seq))
+    return failures
+
+
+def _plan_nack(state: BrokerState, tick: Tick, nack: Nack) -> None:
+    queue = state.queue(nack.queue)
+    check_delay(nack.delay_ms, state.limits)
+    ((message_id, seq, grant),) = _held(state, tick, queue, AckGroup(nack.queue, [nack.message_id], nack.token))
+    if grant is None:
+        raise MessageNotFound(message_id, queue.name)
+    due = tick.now + nack.delay_ms * NS_PER_MS if nack.delay_ms else 0
+    _give_back(tick, queue, grant, seq, due, "nacked")
+
+
+def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup) -> list[Failure]:
+    try:
+        queue = state.queue(group.queue)
+        check_delay(group.extend_ms, state.limits, "extend_ms")
+    except BrokerError as error:
+        return [Failure(group.queue, message_id, error) for message_id in group.message_ids]
+    failures: list[Failure] = []
+    expires_at = tick.now + (group.extend_ms * NS_PER_MS or queue.visibility_ns)
+    moved: dict[tuple[int, int], Grant] = {}
+    for message_id, seq, grant in _held(state, tick, queue, group):
+        if grant is None:
+            failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
+            continue
+        lease = (grant.token, grant.consumer)
+        if lease not in moved:
+            moved[lease] = Grant(state.sequence.reserve(tick.now, 1), grant.token, grant.consumer, expires_at)
+        moved[lease].members[seq] = grant.members[seq]
+        tick.drop_member(queue, grant, seq)
+    for grant in moved.values():
+        put_grant(tick, queue, grant)
+        tick.extended.append((queue, grant))
+    return failures
+
+
+def put_grant(tick: Tick, queue: QueueState, grant: Grant) -> None:
+    """Write a grant's two records."""
+    attempts = queue.attempts
+    members = [(lane.prefix, seq, attempts.get(seq, 0)) for seq, (lane, _) in grant.members.items()]
+    record = codec.grant(codec.GrantRecord(grant.token, grant.expires_at, members))
+    tick.batch.put(Family.LEASES, keys.grant(queue.name, grant.number), record)
+    tick.batch.put(Family.LEASE_EXPIRY, keys.grant_expiry(grant.expires_at, queue.name, grant.number), b"")
+
+
+def _held(
+    state: BrokerState, tick: Tick, queue: QueueState, group: AckGroup | ExtendGroup
+) -> Iterator[tuple[str, int, Grant | None]]:
+    """For each message of a group its sequence number and the grant that holds it, None when none does."""
+    token = _read_token(group.token)
+    to_seq, find, gone = state.ids.seq, queue.leases.find, tick.gone
+    for message_id in group.message_ids:
+        seq = to_seq(message_id)
+        if seq is None or seq in gone:
+            yield message_id, 0, None
+        else:
+            yield message_id, seq, find(seq, token)
+
+
+def _read_token(text: str) -> int | None:
+    """The token in a text; None for no text; one that no lease has for any other text."""
+    if not text:
+        return None
+    try:
+        return int(text, 16)
+    except ValueError:
+        return -1
+
+
+def _give_back_all(tick: Tick, queue: QueueState, grant: Grant, counter: str) -> None:
+    for seq in grant.members:
+        if seq not in tick.gone:
+            _give_back(tick, queue, grant, seq, 0, counter)
+
+
+def _give_back(tick: Tick, queue: QueueState, grant: Grant, seq: int, due: int, counter: str) -> None:
+    attempts = queue.attempts.get(seq, 0) + 1
+    tick.batch.put(Family.ATTEMPTS, keys.attempts(queue.name, seq), codec.attempts(attempts))
+    if due:
+        tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
+    tick.drop_member(queue, grant, seq)
+    tick.returned.append(Returned(queue, seq, attempts, due, counter))

@@ -1,0 +1,114 @@
+"""One tick: what will be written, and what will change in memory once it is.
+
+Planning fills a tick and changes nothing else. What one plan decided is visible to the plans after it through the tick
+(`gone`, `left`, `claimed`), so that two commands of one tick cannot both settle a message. Only what the scheduler and
+the schedule hand out is taken from them at once, and given back if the write fails.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fila.broker.commands import ExtendGroup, Failure, Outcome
+from fila.broker.queue import QueueState
+from fila.core.consumers import Consumer
+from fila.core.drr import Selection
+from fila.core.leases import Grant
+from fila.core.pending import FairKey, Lane
+from fila.core.schedule import Delayed
+from fila.storage import keys
+from fila.storage.base import Batch, Family
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Messages that enter one queue."""
+
+    queue: QueueState
+    keys: dict[str, FairKey] = field(default_factory=dict)
+    """Keys that the queue does not know yet."""
+    lanes: dict[tuple[str, int], Lane] = field(default_factory=dict)
+    weights: dict[FairKey, int] = field(default_factory=dict)
+    """The weight that each key has from now on."""
+    messages: list[tuple[Lane, int, int, int]] = field(default_factory=list)
+    """(lane, sequence number, cost, when it is due or 0)"""
+    dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Dedup key -> (sequence number, end of its window)"""
+
+    def lane(self, key: str, priority: int) -> Lane:
+        """The lane of a key, made new if the queue has none; the queue learns of it when the tick is durable."""
+        found = self.lanes.get((key, priority))
+        if found is None:
+            found = self.queue.find_lane(key, priority)
+            if found is None:
+                owner = self.queue.keys.get(key) or self.keys.get(key)
+                if owner is None:
+                    owner = self.keys[key] = FairKey(key)
+                found = Lane(owner, priority, keys.lane(self.queue.name, key, priority))
+            self.lanes[key, priority] = found
+        return found
+
+
+@dataclass(slots=True)
+class Returned:
+    """A message that goes back from its consumer to its queue."""
+
+    queue: QueueState
+    seq: int
+    attempts: int
+    due: int
+    counter: str
+
+
+@dataclass(slots=True)
+class Delivery:
+    """Messages that were chosen for the consumers of one queue."""
+
+    queue: QueueState
+    selection: Selection
+    grants: list[tuple[Consumer, Grant]]
+
+
+@dataclass(slots=True)
+class Tick:
+    """The plan of one tick."""
+
+    now: int
+    batch: Batch
+    arrivals: dict[str, Arrivals] = field(default_factory=dict)
+    acked: list[tuple[QueueState, int]] = field(default_factory=list)
+    returned: list[Returned] = field(default_factory=list)
+    extensions: list[tuple[ExtendGroup, list[Failure]]] = field(default_factory=list)
+    """What was asked, and where to say what failed"""
+    extended: list[tuple[QueueState, Grant]] = field(default_factory=list)
+    promoted: list[tuple[QueueState, list[Delayed]]] = field(default_factory=list)
+    delivered: list[Delivery] = field(default_factory=list)
+    producers: dict[str, int] = field(default_factory=dict)
+    """Producer -> the sequence of its last batch in this tick"""
+    fresh_answers: dict[tuple[str, int], list[Outcome]] = field(default_factory=dict)
+    """What batches of this tick were answered, in case one comes twice in it"""
+    silent: list[str] = field(default_factory=list)
+    """Producers to be forgotten"""
+    gone: set[int] = field(default_factory=set)
+    """Messages whose lease ends in this tick"""
+    left: dict[Grant, int] = field(default_factory=dict)
+    """How many members remain in each grant that lost some in this tick"""
+    on_commit: list[Callable[[], None]] = field(default_factory=list)
+    """What else changes, for commands that have a tick to themselves"""
+    replies: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
+
+    def arrivals_of(self, queue: QueueState) -> Arrivals:
+        found = self.arrivals.get(queue.name)
+        if found is None:
+            found = self.arrivals[queue.name] = Arrivals(queue)
+        return found
+
+    def drop_member(self, queue: QueueState, grant: Grant, seq: int) -> None:
+        """Note that a message leaves its grant, and that the grant's records go with the last one."""
+        self.gone.add(seq)
+        left = self.left.get(grant)
+        left = (len(grant.members) if left is None else left) - 1
+        self.left[grant] = left
+        if not left:
+            self.batch.delete(Family.LEASES, keys.grant(queue.name, grant.number))
+            self.batch.delete(Family.LEASE_EXPIRY, keys.grant_expiry(grant.expires_at, queue.name, grant.number))

@@ -1,0 +1,1 @@
+"""The decisions of the broker: pure, standard library only, time as an argument."""

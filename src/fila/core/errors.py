@@ -1,0 +1,92 @@
+"""Everything the broker refuses, as one tree.
+
+BrokerError
+├── InvalidArgument      the request can never succeed as it is
+├── LimitExceeded        larger than a limit allows
+├── QueueNotFound
+├── QueueAlreadyExists
+├── MessageNotFound      no such message is leased, or not under that lease
+├── StaleSequence        a producer's batch from too far back to answer again
+├── Overloaded           too much is waiting; try again later
+├── ShuttingDown         the broker takes no more work
+├── StoreFailed          the store did not take the write; nothing was changed
+│   └── StoreFull        there is no room on the disk
+└── StoreUnusable        the store cannot be opened
+    ├── StoreLocked      another broker has it open
+    ├── StoreCorrupt
+    └── StoreTooNew      written by a later version
+
+The text of an error is meant for the person who sent the request. It never holds payloads or header values.
+"""
+
+
+class BrokerError(Exception):
+    """Something the broker refuses."""
+
+
+class InvalidArgument(BrokerError):
+    """The request can never succeed as it is."""
+
+
+class LimitExceeded(BrokerError):
+    """The request is larger than a limit allows."""
+
+
+class QueueNotFound(BrokerError):
+    """There is no queue of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'queue "{name}" does not exist')
+
+
+class QueueAlreadyExists(BrokerError):
+    """The name is taken."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'queue "{name}" already exists')
+
+
+class MessageNotFound(BrokerError):
+    """No such message is leased, or not under that lease."""
+
+    def __init__(self, message_id: str, queue: str) -> None:
+        super().__init__(f'message {message_id} is not leased in queue "{queue}", or its lease has ended')
+
+
+class StaleSequence(BrokerError):
+    """A producer sent a batch again that lies too far back to be answered again."""
+
+
+class Overloaded(BrokerError):
+    """The broker has more work waiting than it may hold; try again later."""
+
+
+class ShuttingDown(BrokerError):
+    """The broker is shutting down and takes no more work."""
+
+    def __init__(self) -> None:
+        super().__init__("the broker is shutting down")
+
+
+class StoreFailed(BrokerError):
+    """The store did not take the write; nothing was changed."""
+
+
+class StoreFull(StoreFailed):
+    """There is no room on the disk; nothing was changed."""
+
+
+class StoreUnusable(BrokerError):
+    """The store cannot be opened."""
+
+
+class StoreLocked(StoreUnusable):
+    """Another broker has the store open."""
+
+
+class StoreCorrupt(StoreUnusable):
+    """The store holds bytes that this broker did not write."""
+
+
+class StoreTooNew(StoreUnusable):
+    """The store was written by a later version."""

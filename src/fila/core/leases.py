@@ -1,0 +1,118 @@
+"""Who holds which message, and until when.
+
+Messages are leased in *grants*: all that one consumer is handed in one go. A grant is one record on disk however many
+messages it covers, which makes leasing as cheap as the wire batch it travels in. A message leaves its grant when it is
+settled, returned or extended; extending moves it to a new grant under the same token.
+
+Rules of this file:
+- a message is in at most one grant;
+- the token is what clients know as `lease_id`: it never changes while the lease lasts, and no later lease has it;
+- settling with a token of another lease finds nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from fila.core.pending import Lane
+
+
+@dataclass(slots=True, eq=False)
+class Grant:
+    """Messages that one consumer holds until one point in time."""
+
+    number: int
+    """Its key on disk; a later grant has a larger number."""
+    token: int
+    consumer: int
+    """The number of the consumer's stream; 0 when that ended with an earlier run of the broker."""
+    expires_at: int
+    members: dict[int, tuple[Lane, int]] = field(default_factory=dict)
+    """Sequence number -> (lane, cost)."""
+
+
+class Leases:
+    """All grants of one queue. Owns the way from a message to its grant, and the order in which grants expire."""
+
+    __slots__ = ("_by_consumer", "_by_seq", "_expiry")
+
+    def __init__(self) -> None:
+        self._by_seq: dict[int, Grant] = {}
+        self._by_consumer: dict[int, dict[int, Grant]] = {}
+        self._expiry: list[tuple[int, int, Grant]] = []
+
+    def __len__(self) -> int:
+        return len(self._by_seq)
+
+    def __contains__(self, seq: int) -> bool:
+        return seq in self._by_seq
+
+    def find(self, seq: int, token: int | None = None) -> Grant | None:
+        """The grant that holds a message; with a token, only if the lease has it."""
+        grant = self._by_seq.get(seq)
+        return grant if grant is not None and (token is None or grant.token == token) else None
+
+    def add(self, grant: Grant) -> None:
+        """Hand out a grant. A message that another grant holds moves over."""
+        by_seq = self._by_seq
+        for seq in grant.members:
+            held = by_seq.get(seq)
+            if held is not None:
+                self._drop(held, seq)
+            by_seq[seq] = grant
+        self._by_consumer.setdefault(grant.consumer, {})[grant.number] = grant
+        heappush(self._expiry, (grant.expires_at, grant.number, grant))
+
+    def release(self, seq: int) -> tuple[Grant, Lane, int]:
+        """End the lease of one message."""
+        grant = self._by_seq.pop(seq)
+        lane, cost = grant.members[seq]
+        self._drop(grant, seq)
+        return grant, lane, cost
+
+    def next_expiry(self) -> int | None:
+        """When the next grant ends, if there is any."""
+        heap = self._expiry
+        while heap and not heap[0][2].members:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def expired(self, now: int, limit: int) -> list[Grant]:
+        """Grants whose time is over, earliest first, until they hold `limit` messages. Changes nothing."""
+        if not self._expiry or self._expiry[0][0] > now:
+            return []
+        found: list[Grant] = []
+        for grant in self._in_order_of_expiry():
+            if grant.expires_at > now or limit <= 0:
+                break
+            found.append(grant)
+            limit -= len(grant.members)
+        return found
+
+    def grants(self) -> list[Grant]:
+        """All grants that hold messages."""
+        return [grant for grants in self._by_consumer.values() for grant in grants.values()]
+
+    def of_consumer(self, consumer: int) -> list[Grant]:
+        """The grants of one consumer that hold messages."""
+        return list(self._by_consumer.get(consumer, {}).values())
+
+    def _drop(self, grant: Grant, seq: int) -> None:
+        del grant.members[seq]
+        if not grant.members:
+            grants = self._by_consumer[grant.consumer]
+            del grants[grant.number]
+            if not grants:
+                del self._by_consumer[grant.consumer]
+
+    def _in_order_of_expiry(self) -> Iterator[Grant]:
+        # A walk over the heap that reads only as much of it as it yields.
+        heap = self._expiry
+        frontier = [(heap[0], 0)] if heap else []
+        while frontier:
+            (_, _, grant), index = heappop(frontier)
+            if grant.members:
+                yield grant
+            for child in (2 * index + 1, 2 * index + 2):
+                if child < len(heap):
+                    heappush(frontier, (heap[child], child))

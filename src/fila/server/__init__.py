@@ -1,0 +1,1 @@
+"""The network edge: decode, call the broker, encode."""

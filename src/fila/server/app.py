@@ -1,0 +1,118 @@
+"""Putting the server together, and taking it apart in the right order."""
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+import grpc
+import structlog
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from fila.broker.broker import Broker
+from fila.broker.engine import Engine
+from fila.broker.recovery import recover
+from fila.config import Config
+from fila.core.errors import StoreUnusable
+from fila.server.admin import FilaAdmin
+from fila.server.interceptor import ErrorInterceptor
+from fila.server.service import FilaService, handlers
+from fila.server.streams import Streams
+from fila.storage.rocks import RocksStorage
+from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2
+
+log = structlog.get_logger(__name__)
+
+BATCH_BYTES = 16 << 20
+"""The largest request. A batch may hold several payloads of the largest size."""
+
+SERVICES = (
+    service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
+    admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name,
+)
+
+
+class Server:
+    """A broker with its store and its gRPC server. Starts in `start`, stops in `stop`, in this order and no other."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.port = 0
+
+    async def start(self) -> None:
+        """Raises StoreUnusable, or OSError when the address is taken."""
+        began = time.perf_counter()
+        config = self._config
+        storage = config.storage
+        store = RocksStorage(
+            Path(storage.data_dir),
+            durability=storage.durability,
+            write_buffer_bytes=storage.write_buffer_bytes,
+            block_cache_bytes=storage.block_cache_bytes,
+        )
+        try:
+            state = recover(store, store.node, config.limits)
+            self._broker = Broker(Engine(state, store, config.scheduler), store, time.time_ns)
+            await self._listen()
+        except BaseException:
+            store.close()
+            raise
+        waiting = sum(queue.depth + len(queue.leases) for queue in state.queues.values())
+        seconds = round(time.perf_counter() - began, 3)
+        log.info("recovered", queues=len(state.queues), messages=waiting, seconds=seconds)
+        log.info("listening", address=config.server.listen_addr, port=self.port)
+
+    async def stop(self) -> None:
+        """Finish and flush what was accepted, end streams with UNAVAILABLE, close the store."""
+        await self._health.enter_graceful_shutdown()
+        stopped = asyncio.create_task(self._server.stop(self._config.server.shutdown_grace_ms / 1000))
+        await self._broker.stop()
+        self._streams.stop()
+        await stopped
+        self._broker.close()
+        log.info("stopped")
+
+    async def _listen(self) -> None:
+        config = self._config
+        self._streams = Streams()
+        self._server = grpc.aio.server(
+            interceptors=[ErrorInterceptor()],
+            options=[
+                ("grpc.max_receive_message_length", max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", 0),  # a second server on the port is an error, not half of the traffic
+                ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+                ("grpc.keepalive_permit_without_calls", 1),
+            ],
+        )
+        service = FilaService(self._broker, self._streams, config.limits)
+        self._server.add_generic_rpc_handlers((handlers(service),))
+        admin_pb2_grpc.add_FilaAdminServicer_to_server(FilaAdmin(self._broker, config.scheduler), self._server)
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        address = config.server.listen_addr
+        try:
+            self.port = self._server.add_insecure_port(address)
+        except RuntimeError as cause:
+            raise OSError(f"cannot listen on {address}: is it in use?") from cause
+        await self._server.start()
+        for name in ("", *SERVICES):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+
+async def serve(config: Config) -> None:
+    """Run until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = Server(config)
+    await server.start()
+    await stop.wait()
+    log.info("stopping")
+    await server.stop()
+
+
+__all__ = ["Server", "StoreUnusable", "serve"]

@@ -1,0 +1,68 @@
+"""The `fila-server` program."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import uvloop
+
+from fila.config import Config, ConfigError, load
+from fila.core.errors import StoreUnusable
+from fila.server.app import serve
+from fila.telemetry import logs
+
+EXIT_FAILED, EXIT_USAGE = 1, 2
+
+EXAMPLES = """examples:
+  fila-server                                       settings from fila.toml, /etc/fila/fila.toml or defaults
+  fila-server --data-dir /var/lib/fila              keep messages there
+  fila-server --listen 127.0.0.1:5555               serve this machine only
+  FILA_STORAGE__DURABILITY=fsync fila-server        survive power loss, not only a crash
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the server until it is told to stop. Returns the exit code."""
+    try:
+        config = configure(arguments)
+        logs.configure(config.log)
+        uvloop.run(serve(config))
+    except ConfigError as error:
+        return _fail(EXIT_USAGE, str(error))
+    except (StoreUnusable, OSError) as error:
+        return _fail(EXIT_FAILED, str(error))
+    return 0
+
+
+def configure(arguments: Sequence[str] | None) -> Config:
+    """The configuration: file, then environment, then the command line. Raises ConfigError."""
+    parser = argparse.ArgumentParser(
+        prog="fila-server",
+        description="The Fila message broker.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings (default: fila.toml, /etc/fila/fila.toml)")
+    parser.add_argument("--listen", metavar="ADDR", help="address and port to serve (default: 0.0.0.0:5555)")
+    parser.add_argument("--data-dir", metavar="DIR", help="where messages are kept (default: data)")
+    parser.add_argument("--version", action="version", version=f"fila-server {version('fila')}")
+    options = parser.parse_args(arguments)
+    config = load(options.config, os.environ)
+    if options.listen is not None:
+        config = replace(config, server=replace(config.server, listen_addr=options.listen))
+    if options.data_dir is not None:
+        config = replace(config, storage=replace(config.storage, data_dir=options.data_dir))
+    return config
+
+
+def _fail(code: int, text: str) -> int:
+    print(f"Error: {text}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

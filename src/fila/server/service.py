@@ -1,0 +1,123 @@
+"""FilaService: the hot path. Each handler decodes, calls the broker, encodes."""
+
+import grpc
+
+from fila.broker.broker import Broker
+from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, Settle
+from fila.config import LimitsConfig
+from fila.core.errors import BrokerError, InvalidArgument
+from fila.server import codec
+from fila.server.streams import Streams
+from fila.server.types import Context
+from fila.v1 import service_pb2 as pb
+
+DEFAULT_IN_FLIGHT = 100
+RESPONSE_BYTES = 1 << 20
+"""About how large one LeaseResponse becomes before the next is begun."""
+
+
+class FilaService:
+    """Handlers, named as the methods of the contract."""
+
+    def __init__(self, broker: Broker, streams: Streams, limits: LimitsConfig) -> None:
+        self._broker = broker
+        self._streams = streams
+        self._limits = limits
+
+    async def Enqueue(self, request: pb.EnqueueRequest, _: Context) -> pb.EnqueueResponse:
+        request.DiscardUnknownFields()
+        (outcome,) = await self._broker.enqueue([codec.read_message(request)])
+        if isinstance(outcome, BrokerError):
+            raise outcome
+        return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
+
+    async def EnqueueBatch(self, request: pb.EnqueueBatchRequest, _: Context) -> bytes:
+        return await self._enqueue(request)
+
+    async def EnqueueStream(self, _: object, context: Context) -> None:
+        await self._streams.serve(context, self._enqueue)
+
+    async def _enqueue(self, request: pb.EnqueueBatchRequest) -> bytes:
+        messages = codec.read_batch(request)
+        outcomes = await self._broker.enqueue(messages, request.producer_id, request.sequence)
+        return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
+
+    async def Lease(self, request: pb.LeaseRequest, context: Context) -> None:
+        if request.max_in_flight > self._limits.max_in_flight:
+            raise InvalidArgument(f"max_in_flight must not exceed {self._limits.max_in_flight}")
+        subscription = self._broker.subscribe(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
+        try:
+            await context.send_initial_metadata(())
+            while True:
+                grant = await subscription.next()
+                queue = subscription.queue
+                writer = codec.DeliveryWriter(self._broker.state.ids, grant, self._broker.now(), queue.attempts)
+                size, parts = 0, []
+                for messages in self._broker.read(queue, grant):
+                    for seq, lane, record in messages:
+                        if size and size + len(record) > RESPONSE_BYTES:
+                            await context.write(b"".join(parts))
+                            size, parts = 0, []
+                        size += len(record)
+                        parts.append(writer.message(seq, lane, record))
+                if parts:
+                    await context.write(b"".join(parts))
+        finally:
+            self._broker.unsubscribe(subscription)
+
+    async def Ack(self, request: pb.AckRequest, _: Context) -> pb.AckResponse:
+        group = AckGroup(request.queue, [request.message_id], request.lease_id)
+        _raise_first(await self._broker.settle(lambda reply: Settle(reply, acks=[group])))
+        return pb.AckResponse()
+
+    async def Nack(self, request: pb.NackRequest, _: Context) -> pb.NackResponse:
+        nack: Nack = codec.read_nack(request)
+        _raise_first(await self._broker.settle(lambda reply: Settle(reply, nacks=[nack])))
+        return pb.NackResponse()
+
+    async def ExtendLease(self, request: pb.ExtendLeaseRequest, _: Context) -> pb.ExtendLeaseResponse:
+        group = ExtendGroup(request.queue, [request.message_id], request.lease_id, request.extend_ms)
+        _raise_first(await self._broker.settle(lambda reply: Settle(reply, extends=[group])))
+        return pb.ExtendLeaseResponse()
+
+    async def Settle(self, _: object, context: Context) -> None:
+        await self._streams.serve(context, self._settle)
+
+    async def _settle(self, request: pb.SettleRequest) -> pb.SettleResponse:
+        acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
+        nacks = [codec.read_nack(nack) for nack in request.nacks]
+        failures = await self._broker.settle(lambda reply: Settle(reply, acks, nacks, extends))
+        return codec.write_failures(failures, request.sequence)
+
+
+def _raise_first(failures: list[Failure]) -> None:
+    if failures:
+        raise failures[0].error
+
+
+def handlers(service: FilaService) -> grpc.GenericRpcHandler:
+    """The service for gRPC. Written out because some answers are encoded by hand, which generated code does not know."""
+
+    def identity(encoded: bytes) -> bytes:
+        return encoded
+
+    unary, stream, both = (
+        grpc.unary_unary_rpc_method_handler,
+        grpc.unary_stream_rpc_method_handler,
+        grpc.stream_stream_rpc_method_handler,
+    )
+    return grpc.method_handlers_generic_handler(
+        "fila.v1.FilaService",
+        {
+            "Enqueue": unary(service.Enqueue, pb.EnqueueRequest.FromString, pb.EnqueueResponse.SerializeToString),
+            "EnqueueBatch": unary(service.EnqueueBatch, pb.EnqueueBatchRequest.FromString, identity),
+            "EnqueueStream": both(service.EnqueueStream, pb.EnqueueBatchRequest.FromString, identity),
+            "Lease": stream(service.Lease, pb.LeaseRequest.FromString, identity),
+            "Ack": unary(service.Ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
+            "Nack": unary(service.Nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString),
+            "ExtendLease": unary(
+                service.ExtendLease, pb.ExtendLeaseRequest.FromString, pb.ExtendLeaseResponse.SerializeToString
+            ),
+            "Settle": both(service.Settle, pb.SettleRequest.FromString, pb.SettleResponse.SerializeToString),
+        },
+    )

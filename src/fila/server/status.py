@@ -1,0 +1,24 @@
+"""Errors on the wire: one table from what the broker refuses to gRPC's status codes."""
+
+from grpc import StatusCode
+
+from fila.core import errors
+from fila.core.errors import BrokerError
+
+STATUS: dict[type[BrokerError], StatusCode] = {
+    errors.InvalidArgument: StatusCode.INVALID_ARGUMENT,
+    errors.LimitExceeded: StatusCode.RESOURCE_EXHAUSTED,
+    errors.QueueNotFound: StatusCode.NOT_FOUND,
+    errors.QueueAlreadyExists: StatusCode.ALREADY_EXISTS,
+    errors.MessageNotFound: StatusCode.NOT_FOUND,
+    errors.StaleSequence: StatusCode.FAILED_PRECONDITION,
+    errors.Overloaded: StatusCode.RESOURCE_EXHAUSTED,
+    errors.ShuttingDown: StatusCode.UNAVAILABLE,
+    errors.StoreFull: StatusCode.RESOURCE_EXHAUSTED,
+    errors.StoreFailed: StatusCode.INTERNAL,
+    errors.StoreUnusable: StatusCode.INTERNAL,
+}
+
+
+def status_of(error: BrokerError) -> StatusCode:
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), StatusCode.INTERNAL)

@@ -1,0 +1,55 @@
+"""The seam between the broker and its store: families of ordered keys, read at any time, written in atomic batches."""
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Protocol
+
+
+class Family(IntEnum):
+    """A key space of its own, each with an order of its own."""
+
+    DEFAULT = 0
+    """About the store itself: format version, identity."""
+    MESSAGES = 1
+    LEASES = 2
+    LEASE_EXPIRY = 3
+    QUEUES = 4
+    STATE = 5
+    """Runtime configuration."""
+    SCHEDULED = 6
+    DEDUP = 7
+    ATTEMPTS = 8
+    """How often a message came back. Apart from the message, so that a retry never rewrites a payload."""
+    JOURNAL = 9
+
+
+class Batch(Protocol):
+    """Changes that will be made together or not at all. Later ones win."""
+
+    def put(self, family: Family, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, family: Family, key: bytes) -> None: ...
+
+    def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
+        """Delete from `start` up to, not including, `end`."""
+
+    def __len__(self) -> int: ...
+
+
+class Storage(Protocol):
+    """An ordered, durable key-value store. One owner, one thread."""
+
+    def batch(self) -> Batch: ...
+
+    def write(self, batch: Batch) -> None:
+        """Make a batch durable. Raises StoreFailed, and then nothing of it is visible."""
+
+    def get(self, family: Family, key: bytes) -> bytes | None: ...
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Keys from `start` up to, not including, `end`, in order, with their values."""
+
+    def close(self) -> None:
+        """Make everything durable and let go of the store."""

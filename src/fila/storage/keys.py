@@ -1,0 +1,112 @@
+r"""Keys: what sorts first in the store is what is wanted first.
+
+Every key is a tuple of numbers and names. Numbers are big-endian. A name is its UTF-8 bytes with each zero byte written
+as 00 FF, ended by 00 01: so no name is a prefix of another, names of any content keep their order, and what follows a
+name can hold any byte.
+
+    MESSAGES      queue  fairness key  priority  seq
+    SCHEDULED     due  queue  seq
+    LEASES        queue  grant
+    LEASE_EXPIRY  expires at  queue  grant
+    ATTEMPTS      queue  seq
+    DEDUP         "k" queue  key    or    "p" producer  sequence
+    QUEUES        queue
+"""
+
+from struct import Struct
+
+_U64 = Struct(">Q")
+_END = b"\x00\x01"
+u64 = _U64.pack
+
+KEY_MARK = b"k"
+PRODUCER_MARK = b"p"
+SEQ_BYTES = 8
+
+
+def name(text: str) -> bytes:
+    return text.encode().replace(b"\x00", b"\x00\xff") + _END
+
+
+def read_u64(key: bytes, at: int) -> int:
+    number: int = _U64.unpack_from(key, at)[0]
+    return number
+
+
+def read_name(key: bytes, at: int) -> tuple[str, int]:
+    """The name that begins at `at`, and where the rest of the key begins. Raises ValueError for no name."""
+    end = key.index(_END, at)
+    # An escaped zero followed by 01 looks like the end: 00 FF 01 does not contain 00 01, so the first match is right.
+    return key[at:end].replace(b"\x00\xff", b"\x00").decode(), end + len(_END)
+
+
+def after(prefix: bytes) -> bytes:
+    """The end of the range of all keys that begin with `prefix`, which must not be all FF."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1])
+
+
+def lane(queue: str, fairness_key: str, priority: int) -> bytes:
+    """What all messages of a lane begin with."""
+    return name(queue) + name(fairness_key) + bytes([priority])
+
+
+def read_lane(prefix: bytes) -> tuple[str, str, int]:
+    queue, at = read_name(prefix, 0)
+    fairness_key, at = read_name(prefix, at)
+    if at != len(prefix) - 1:
+        raise ValueError("a message key has the wrong length")
+    return queue, fairness_key, prefix[at]
+
+
+def scheduled(due: int, queue: str, seq: int) -> bytes:
+    return u64(due) + name(queue) + u64(seq)
+
+
+def read_scheduled(key: bytes) -> tuple[int, str, int]:
+    queue, at = read_name(key, SEQ_BYTES)
+    return read_u64(key, 0), queue, read_u64(key, at)
+
+
+def grant(queue: str, number: int) -> bytes:
+    return name(queue) + u64(number)
+
+
+def read_grant(key: bytes) -> tuple[str, int]:
+    queue, at = read_name(key, 0)
+    return queue, read_u64(key, at)
+
+
+def grant_expiry(expires_at: int, queue: str, number: int) -> bytes:
+    return u64(expires_at) + name(queue) + u64(number)
+
+
+def attempts(queue: str, seq: int) -> bytes:
+    return name(queue) + u64(seq)
+
+
+def read_attempts(key: bytes) -> tuple[str, int]:
+    return read_grant(key)
+
+
+def dedup(queue: str, key: str) -> bytes:
+    return KEY_MARK + name(queue) + name(key)
+
+
+def read_dedup(key: bytes) -> tuple[str, str]:
+    queue, at = read_name(key, 1)
+    return queue, read_name(key, at)[0]
+
+
+def producer(producer_id: str) -> bytes:
+    """What all batches of a producer begin with."""
+    return PRODUCER_MARK + name(producer_id)
+
+
+def producer_batch(producer_id: str, sequence: int) -> bytes:
+    return producer(producer_id) + u64(sequence)
+
+
+def read_producer_batch(key: bytes) -> tuple[str, int]:
+    producer_id, at = read_name(key, 1)
+    return producer_id, read_u64(key, at)

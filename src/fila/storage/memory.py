@@ -1,0 +1,76 @@
+"""The store that forgets: for tests, and for users' tests. Same contract as the durable one."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+
+from fila.storage.base import Batch, Family
+
+
+class MemoryBatch:
+    """A list of changes."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[Family, bytes, bytes | None, bytes | None]] = []
+        """(family, key, value to put, end of the range to delete)"""
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def put(self, family: Family, key: bytes, value: bytes) -> None:
+        self.changes.append((family, key, value, None))
+
+    def delete(self, family: Family, key: bytes) -> None:
+        self.changes.append((family, key, None, None))
+
+    def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
+        self.changes.append((family, start, None, end))
+
+
+class MemoryStorage:
+    """A dictionary and a sorted list of its keys for each family."""
+
+    def __init__(self) -> None:
+        self._values: list[dict[bytes, bytes]] = [{} for _ in Family]
+        self._keys: list[list[bytes]] = [[] for _ in Family]
+
+    def batch(self) -> MemoryBatch:
+        return MemoryBatch()
+
+    def write(self, batch: Batch) -> None:
+        assert isinstance(batch, MemoryBatch)
+        for family, key, value, end in batch.changes:
+            if value is not None:
+                self._put(family, key, value)
+            elif end is None:
+                self._delete(family, key)
+            else:
+                for doomed in self._range(family, key, end):
+                    self._delete(family, doomed)
+
+    def get(self, family: Family, key: bytes) -> bytes | None:
+        return self._values[family].get(key)
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        values = self._values[family]
+        return [values.get(key) for key in keys]
+
+    def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        values = self._values[family]
+        return iter([(key, values[key]) for key in self._range(family, start, end)])
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _put(self, family: Family, key: bytes, value: bytes) -> None:
+        if key not in self._values[family]:
+            insort(self._keys[family], key)
+        self._values[family][key] = value
+
+    def _delete(self, family: Family, key: bytes) -> None:
+        if self._values[family].pop(key, None) is not None:
+            keys = self._keys[family]
+            del keys[bisect_left(keys, key)]
+
+    def _range(self, family: Family, start: bytes, end: bytes | None) -> list[bytes]:
+        keys = self._keys[family]
+        return keys[bisect_left(keys, start) : len(keys) if end is None else bisect_left(keys, end)]
