@@ -115,12 +115,12 @@ class Broker:
 
     def read(self, queue: QueueState, grant: Grant) -> Iterator[list[tuple[int, Lane, bytes]]]:
         """The messages of a grant, some at a time, without those that it no longer holds."""
-        members = list(grant.members.items())
+        members = list(grant.members.values())
         for start in range(0, len(members), READ_AT_ONCE):
-            held = [(seq, lane) for seq, (lane, _) in members[start : start + READ_AT_ONCE] if seq in grant.members]
-            records = self._store.get_many(Family.MESSAGES, [lane.prefix + keys.u64(seq) for seq, lane in held])
+            held = [message for message in members[start : start + READ_AT_ONCE] if message[1] in grant.members]
+            records = self._store.get_many(Family.MESSAGES, [lane.prefix + keys.u64(seq) for lane, seq, _ in held])
             yield [
-                (seq, lane, record) for (seq, lane), record in zip(held, records, strict=True) if record is not None
+                (seq, lane, record) for (lane, seq, _), record in zip(held, records, strict=True) if record is not None
             ]
 
     async def stop(self) -> None:

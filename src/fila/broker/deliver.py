@@ -21,7 +21,7 @@ def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, limit: int)
     expires_at = tick.now + queue.visibility_ns
     for consumer, messages in deal(selection.messages, consumers):
         number = state.sequence.reserve(tick.now, 1)
-        members = {seq: (lane, cost) for lane, seq, cost in messages}
+        members = {message[1]: message for message in messages}
         grant = Grant(number, number, consumer.number, expires_at, members)
         put_grant(tick, queue, grant)
         delivery.grants.append((consumer, grant))

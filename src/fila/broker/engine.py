@@ -236,46 +236,50 @@ class Engine:
             queue.keys[key.name] = key
         for dedup_key, (seq, ends) in arrivals.dedup.items():
             queue.dedup.add(dedup_key, seq, ends)
-        for lane, seq, cost, due in arrivals.messages:
-            lane.key.live += 1
-            if due:
-                self._delay(queue, (due, seq, lane, cost))
-            else:
-                queue.make_ready(lane, seq, cost)
-        queue.counters.enqueued += len(arrivals.messages)
+        for lane, seqs in arrivals.lanes.values():
+            lane.key.live += len(seqs)
+            queue.make_new_ready(lane, seqs)
+            queue.counters.enqueued += len(seqs)
+        for delayed in arrivals.delayed:
+            delayed[2].key.live += 1
+            self._delay(queue, delayed)
+        queue.counters.enqueued += len(arrivals.delayed)
         self._wanted[queue.name] = None
 
     def _commit_returns(self, tick: Tick) -> None:
         for back in tick.returned:
             queue = back.queue
-            grant, lane, cost = queue.leases.release(back.seq)
+            grant, (lane, _, cost) = queue.leases.release(back.seq)
             queue.attempts[back.seq] = back.attempts
             if back.due:
                 self._delay(queue, (back.due, back.seq, lane, cost))
             else:
                 queue.make_ready(lane, back.seq, cost)
             setattr(queue.counters, back.counter, getattr(queue.counters, back.counter) + 1)
-            self._free_credit(queue, grant.consumer)
+            self._free_credit(queue, grant.consumer, 1)
 
     def _commit_acks(self, tick: Tick) -> None:
-        for queue, seq in tick.acked:
-            grant, lane, _ = queue.leases.release(seq)
-            queue.attempts.pop(seq, None)
-            queue.counters.acked += 1
-            key = lane.key
-            key.live -= 1
-            if not key.live:
-                queue.forget_if_gone(key)
-            self._free_credit(queue, grant.consumer)
+        for queue, seqs in tick.acked:
+            attempts = queue.attempts
+            for consumer, messages in queue.leases.release_many(seqs):
+                for lane, seq, _ in messages:
+                    if attempts:
+                        attempts.pop(seq, None)
+                    key = lane.key
+                    key.live -= 1
+                    if not key.live:
+                        queue.forget_if_gone(key)
+                self._free_credit(queue, consumer, len(messages))
+            queue.counters.acked += len(seqs)
 
     def _delay(self, queue: QueueState, delayed: Delayed) -> None:
         queue.schedule.add(delayed)
         self._due_at = min(self._due_at, delayed[0])
 
-    def _free_credit(self, queue: QueueState, number: int) -> None:
+    def _free_credit(self, queue: QueueState, number: int, count: int) -> None:
         consumer = queue.consumers.find(number)
         if consumer is not None:
-            consumer.in_flight -= 1
+            consumer.in_flight -= count
         self._wanted[queue.name] = None
 
     def _commit_delivery(self, delivery: Delivery) -> None:

@@ -4,7 +4,7 @@ from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
 from fila.broker.queue import NS_PER_MS
 from fila.broker.state import BrokerState
-from fila.broker.tick import Tick
+from fila.broker.tick import Arrivals, Tick
 from fila.core import errors
 from fila.core.dedup import SEQUENCES_KEPT
 from fila.core.errors import BrokerError, StaleSequence
@@ -22,7 +22,7 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
     if sequence <= last:
         return _answer_again(store, tick, producer, sequence)
     outcomes = _plan_messages(state, tick, command.messages)
-    record = codec.produced(tick.now, map(_to_result, outcomes))
+    record = codec.produced(tick.now, [_to_result(outcome) for outcome in outcomes])
     tick.batch.put(Family.DEDUP, keys.producer_batch(producer, sequence), record)
     if sequence > SEQUENCES_KEPT:
         tick.batch.delete(Family.DEDUP, keys.producer_batch(producer, sequence - SEQUENCES_KEPT))
@@ -34,36 +34,44 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
 def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> list[Outcome]:
     first = state.sequence.reserve(tick.now, len(messages))
     outcomes: list[Outcome] = []
+    limits = state.limits
+    put, put_u64, head = tick.batch.put, keys.u64, codec.message_head
     for seq, message in enumerate(messages, first):
         try:
-            outcomes.append(_plan_message(state, tick, message, seq))
+            arrivals = tick.arrivals.get(message.queue) or tick.arrivals_of(state.queue(message.queue))
+            check_message(message, limits)
+            key, weight = arrivals.queue.classify(message.headers, limits.max_key_bytes)
         except BrokerError as error:
             outcomes.append(error)
+            continue
+        if message.dedup_key:
+            earlier = _plan_dedup(tick, arrivals, message.dedup_key, seq)
+            if earlier is not None:
+                outcomes.append(earlier)
+                continue
+        lane, ready = arrivals.lane(key, message.priority)
+        arrivals.weights[lane.key] = weight
+        put(Family.MESSAGES, lane.prefix + put_u64(seq), head(weight, 1) + message.body)
+        if message.delay_ms:
+            due = tick.now + message.delay_ms * NS_PER_MS
+            put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
+            arrivals.delayed.append((due, seq, lane, 1))
+        else:
+            ready.append(seq)
+        outcomes.append(seq)
     return outcomes
 
 
-def _plan_message(state: BrokerState, tick: Tick, message: Incoming, seq: int) -> int:
-    queue = state.queue(message.queue)
-    check_message(message, state.limits)
-    key, weight = queue.classify(message.headers, state.limits.max_key_bytes)
-    arrivals = tick.arrivals_of(queue)
-    if message.dedup_key:
-        known = arrivals.dedup.get(message.dedup_key)
-        earlier = known[0] if known else queue.dedup.find(message.dedup_key, tick.now)
-        if earlier is not None:
-            return earlier
+def _plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None:
+    """The message that has this dedup key already, if there is one; else the key is the new message's."""
+    queue = arrivals.queue
+    known = arrivals.dedup.get(key)
+    earlier = known[0] if known else queue.dedup.find(key, tick.now)
+    if earlier is None:
         ends = tick.now + queue.record.dedup_window_ms * NS_PER_MS
-        arrivals.dedup[message.dedup_key] = (seq, ends)
-        tick.batch.put(Family.DEDUP, keys.dedup(queue.name, message.dedup_key), codec.dedup(seq, ends))
-    lane = arrivals.lane(key, message.priority)
-    arrivals.weights[lane.key] = weight
-    due = 0
-    if message.delay_ms:
-        due = tick.now + message.delay_ms * NS_PER_MS
-        tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
-    tick.batch.put(Family.MESSAGES, lane.prefix + keys.u64(seq), codec.message_head(weight, 1) + message.body)
-    arrivals.messages.append((lane, seq, 1, due))
-    return seq
+        arrivals.dedup[key] = (seq, ends)
+        tick.batch.put(Family.DEDUP, keys.dedup(queue.name, key), codec.dedup(seq, ends))
+    return earlier
 
 
 def _answer_again(store: Storage, tick: Tick, producer: str, sequence: int) -> list[Outcome]:
@@ -77,14 +85,13 @@ def _answer_again(store: Storage, tick: Tick, producer: str, sequence: int) -> l
 
 
 def _to_result(outcome: Outcome) -> codec.Result:
-    return (outcome, "") if isinstance(outcome, int) else (0, f"{type(outcome).__name__}:{outcome}")
+    return outcome if isinstance(outcome, int) else f"{type(outcome).__name__}:{outcome}"
 
 
 def _to_outcome(result: codec.Result) -> Outcome:
-    seq, text = result
-    if seq:
-        return seq
-    kind, _, words = text.partition(":")
+    if isinstance(result, int):
+        return result
+    kind, _, words = result.partition(":")
     error: BrokerError = BrokerError.__new__(getattr(errors, kind, BrokerError))
     BrokerError.__init__(error, words)
     return error

@@ -110,6 +110,15 @@ class QueueState:
         if key.place == IDLE:
             self.drr.activate(key)
 
+    def make_new_ready(self, lane: Lane, seqs: list[int]) -> None:
+        """Put messages that have just come, at a cost of 1 each, into their lane."""
+        if seqs:
+            key = lane.key
+            key.push_new(lane, seqs)
+            self.ready += len(seqs)
+            if key.place == IDLE:
+                self.drr.activate(key)
+
     def forget_if_gone(self, key: FairKey) -> None:
         """Drop a fairness key of which no message exists, so that keys of the past cost nothing."""
         if not key.live and key.place == IDLE:

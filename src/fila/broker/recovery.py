@@ -85,8 +85,8 @@ def _load_grants(state: BrokerState, store: Storage, found: _Found) -> None:
         grant = Grant(number, record.token, 0, record.expires_at)
         state.sequence.last = max(state.sequence.last, number)
         found.grants.append((queue, grant))
-        for _, seq, attempts in record.members:
-            found.held[seq] = (grant, attempts)
+        for seq in record.members:
+            found.held[seq] = (grant, record.attempts.get(seq, 0))
 
 
 def _load_due(store: Storage, found: _Found) -> None:
@@ -118,7 +118,7 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
             latest[owner] = seq
             owner.weight = weight
         if seq in held and held[seq][1] == queue.attempts.get(seq, 0):
-            held[seq][0].members[seq] = (lane, cost)
+            held[seq][0].members[seq] = (lane, seq, cost)
         elif seq in due:
             queue.schedule.add((due.pop(seq)[0], seq, lane, cost))
         else:

@@ -71,17 +71,22 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
     except BrokerError as error:
         return [Failure(group.queue, message_id, error) for message_id in group.message_ids]
     failures: list[Failure] = []
-    batch, attempts, acked = tick.batch, queue.attempts, tick.acked
+    done: list[int] = []
+    leaving: dict[Grant, int] = {}
+    delete, attempts = tick.batch.delete, queue.attempts
     for message_id, seq, grant in _held(state, tick, queue, group):
         if grant is None:
             failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
             continue
-        lane, _ = grant.members[seq]
-        batch.delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
+        delete(Family.MESSAGES, grant.members[seq][0].prefix + keys.u64(seq))
         if seq in attempts:
-            batch.delete(Family.ATTEMPTS, keys.attempts(queue.name, seq))
-        tick.drop_member(queue, grant, seq)
-        acked.append((queue, seq))
+            delete(Family.ATTEMPTS, keys.attempts(queue.name, seq))
+        tick.gone.add(seq)
+        leaving[grant] = leaving.get(grant, 0) + 1
+        done.append(seq)
+    for grant, count in leaving.items():
+        tick.drop_members(queue, grant, count)
+    tick.acked.append((queue, done))
     return failures
 
 
@@ -112,7 +117,8 @@ def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup) -> list[Fai
         if lease not in moved:
             moved[lease] = Grant(state.sequence.reserve(tick.now, 1), grant.token, grant.consumer, expires_at)
         moved[lease].members[seq] = grant.members[seq]
-        tick.drop_member(queue, grant, seq)
+        tick.gone.add(seq)
+        tick.drop_members(queue, grant, 1)
     for grant in moved.values():
         put_grant(tick, queue, grant)
         tick.extended.append((queue, grant))
@@ -122,8 +128,8 @@ def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup) -> list[Fai
 def put_grant(tick: Tick, queue: QueueState, grant: Grant) -> None:
     """Write a grant's two records."""
     attempts = queue.attempts
-    members = [(lane.prefix, seq, attempts.get(seq, 0)) for seq, (lane, _) in grant.members.items()]
-    record = codec.grant(codec.GrantRecord(grant.token, grant.expires_at, members))
+    tried = {seq: attempts[seq] for seq in grant.members if seq in attempts} if attempts else {}
+    record = codec.grant(codec.GrantRecord(grant.token, grant.expires_at, list(grant.members), tried))
     tick.batch.put(Family.LEASES, keys.grant(queue.name, grant.number), record)
     tick.batch.put(Family.LEASE_EXPIRY, keys.grant_expiry(grant.expires_at, queue.name, grant.number), b"")
 
@@ -163,5 +169,6 @@ def _give_back(tick: Tick, queue: QueueState, grant: Grant, seq: int, due: int, 
     tick.batch.put(Family.ATTEMPTS, keys.attempts(queue.name, seq), codec.attempts(attempts))
     if due:
         tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
-    tick.drop_member(queue, grant, seq)
+    tick.gone.add(seq)
+    tick.drop_members(queue, grant, 1)
     tick.returned.append(Returned(queue, seq, attempts, due, counter))

@@ -27,25 +27,25 @@ class Arrivals:
     queue: QueueState
     keys: dict[str, FairKey] = field(default_factory=dict)
     """Keys that the queue does not know yet."""
-    lanes: dict[tuple[str, int], Lane] = field(default_factory=dict)
+    lanes: dict[tuple[str, int], tuple[Lane, list[int]]] = field(default_factory=dict)
+    """(fairness key, priority) -> the lane and the messages that enter it"""
     weights: dict[FairKey, int] = field(default_factory=dict)
     """The weight that each key has from now on."""
-    messages: list[tuple[Lane, int, int, int]] = field(default_factory=list)
-    """(lane, sequence number, cost, when it is due or 0)"""
+    delayed: list[Delayed] = field(default_factory=list)
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Dedup key -> (sequence number, end of its window)"""
 
-    def lane(self, key: str, priority: int) -> Lane:
+    def lane(self, key: str, priority: int) -> tuple[Lane, list[int]]:
         """The lane of a key, made new if the queue has none; the queue learns of it when the tick is durable."""
         found = self.lanes.get((key, priority))
         if found is None:
-            found = self.queue.find_lane(key, priority)
-            if found is None:
+            lane = self.queue.find_lane(key, priority)
+            if lane is None:
                 owner = self.queue.keys.get(key) or self.keys.get(key)
                 if owner is None:
                     owner = self.keys[key] = FairKey(key)
-                found = Lane(owner, priority, keys.lane(self.queue.name, key, priority))
-            self.lanes[key, priority] = found
+                lane = Lane(owner, priority, keys.lane(self.queue.name, key, priority))
+            found = self.lanes[key, priority] = (lane, [])
         return found
 
 
@@ -76,7 +76,7 @@ class Tick:
     now: int
     batch: Batch
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
-    acked: list[tuple[QueueState, int]] = field(default_factory=list)
+    acked: list[tuple[QueueState, list[int]]] = field(default_factory=list)
     returned: list[Returned] = field(default_factory=list)
     extensions: list[tuple[ExtendGroup, list[Failure]]] = field(default_factory=list)
     """What was asked, and where to say what failed"""
@@ -103,11 +103,10 @@ class Tick:
             found = self.arrivals[queue.name] = Arrivals(queue)
         return found
 
-    def drop_member(self, queue: QueueState, grant: Grant, seq: int) -> None:
-        """Note that a message leaves its grant, and that the grant's records go with the last one."""
-        self.gone.add(seq)
+    def drop_members(self, queue: QueueState, grant: Grant, count: int) -> None:
+        """Note that messages leave their grant, and that the grant's records go with the last one."""
         left = self.left.get(grant)
-        left = (len(grant.members) if left is None else left) - 1
+        left = (len(grant.members) if left is None else left) - count
         self.left[grant] = left
         if not left:
             self.batch.delete(Family.LEASES, keys.grant(queue.name, grant.number))

@@ -16,35 +16,55 @@ import re
 
 NS_PER_MS = 1_000_000
 NODE_BITS = 54
-_NODE_MASK = (1 << NODE_BITS) - 1
-_VERSION = 7 << 76
-_VARIANT = 2 << 62
-_FIXED_MASK = (15 << 76) | (3 << 62) | _NODE_MASK
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+_TAIL_BITS = 48
+
+# The text of an id in three parts, each of which is looked up rather than formatted, because every message passes here
+# twice. The first 15 characters are the same for all ids of a millisecond, the last 18 depend on 8 bits only.
+_FIRST = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7\Z")
+_UPPER = [f"{upper:03x}".encode() for upper in range((NS_PER_MS >> 8) + 1)]
+_UPPER_OF = {text.decode(): upper for upper, text in enumerate(_UPPER)}
+_FIRST_END, _UPPER_END = 15, 18
 
 
 class MessageIds:
     """Turns sequence numbers of one store into UUIDs and back."""
 
-    __slots__ = ("_fixed",)
+    __slots__ = ("_first", "_first_read", "_last", "_last_of", "_ms", "_ms_read")
 
     def __init__(self, node: int) -> None:
-        self._fixed = _VERSION | _VARIANT | (node & _NODE_MASK)
+        variant, store = 0x8000 | node >> _TAIL_BITS & 0x3F, node & (1 << _TAIL_BITS) - 1
+        self._last = [f"-{variant | lower << 6:04x}-{store:012x}".encode() for lower in range(256)]
+        self._last_of = {text.decode(): lower for lower, text in enumerate(self._last)}
+        self._ms = -1
+        self._first = b""
+        self._ms_read = -1
+        self._first_read = ""
 
     def text(self, seq: int) -> str:
+        """The UUID of a sequence number."""
+        return self.ascii(seq).decode()
+
+    def ascii(self, seq: int) -> bytes:
+        """The UUID of a sequence number, as it goes on the wire."""
         ms, rest = divmod(seq, NS_PER_MS)
-        h = f"{(ms << 80) | (rest >> 8 << 64) | ((rest & 255) << 54) | self._fixed:032x}"
-        return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+        if ms != self._ms:
+            digits = f"{ms:012x}"
+            self._ms, self._first = ms, f"{digits[:8]}-{digits[8:]}-7".encode()
+        return self._first + _UPPER[rest >> 8] + self._last[rest & 255]
 
     def seq(self, text: str) -> int | None:
         """The sequence number in an id, or None for a text that is no id of this store."""
-        if not _UUID.match(text):
+        lower = self._last_of.get(text[_UPPER_END:])
+        upper = _UPPER_OF.get(text[_FIRST_END:_UPPER_END])
+        if lower is None or upper is None:
             return None
-        number = int(text.replace("-", ""), 16)
-        if number & _FIXED_MASK != self._fixed:
-            return None
-        rest = (number >> 64 & 0xFFF) << 8 | number >> 54 & 0xFF
-        return (number >> 80) * NS_PER_MS + rest if rest < NS_PER_MS else None
+        first = text[:_FIRST_END]
+        if first != self._first_read:
+            if not _FIRST.match(first):
+                return None
+            self._ms_read, self._first_read = int(first[:8] + first[9:13], 16), first
+        rest = upper << 8 | lower
+        return self._ms_read * NS_PER_MS + rest if rest < NS_PER_MS else None
 
 
 class Sequence:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from fila.core.pending import Lane
+from fila.core.pending import Taken
 
 
 @dataclass(slots=True, eq=False)
@@ -27,8 +27,8 @@ class Grant:
     consumer: int
     """The number of the consumer's stream; 0 when that ended with an earlier run of the broker."""
     expires_at: int
-    members: dict[int, tuple[Lane, int]] = field(default_factory=dict)
-    """Sequence number -> (lane, cost)."""
+    members: dict[int, Taken] = field(default_factory=dict)
+    """By sequence number."""
 
 
 class Leases:
@@ -63,12 +63,26 @@ class Leases:
         self._by_consumer.setdefault(grant.consumer, {})[grant.number] = grant
         heappush(self._expiry, (grant.expires_at, grant.number, grant))
 
-    def release(self, seq: int) -> tuple[Grant, Lane, int]:
+    def release(self, seq: int) -> tuple[Grant, Taken]:
         """End the lease of one message."""
         grant = self._by_seq.pop(seq)
-        lane, cost = grant.members[seq]
+        message = grant.members[seq]
         self._drop(grant, seq)
-        return grant, lane, cost
+        return grant, message
+
+    def release_many(self, seqs: list[int]) -> list[tuple[int, list[Taken]]]:
+        """End the leases of many messages: for each consumer, what it no longer holds."""
+        pop = self._by_seq.pop
+        released: dict[Grant, list[Taken]] = {}
+        for seq in seqs:
+            grant = pop(seq)
+            if grant in released:
+                released[grant].append(grant.members.pop(seq))
+            else:
+                released[grant] = [grant.members.pop(seq)]
+        for grant in released:
+            self._forget_if_empty(grant)
+        return [(grant.consumer, messages) for grant, messages in released.items()]
 
     def next_expiry(self) -> int | None:
         """When the next grant ends, if there is any."""
@@ -99,6 +113,9 @@ class Leases:
 
     def _drop(self, grant: Grant, seq: int) -> None:
         del grant.members[seq]
+        self._forget_if_empty(grant)
+
+    def _forget_if_empty(self, grant: Grant) -> None:
         if not grant.members:
             grants = self._by_consumer[grant.consumer]
             del grants[grant.number]

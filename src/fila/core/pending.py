@@ -43,6 +43,10 @@ class Lane:
         else:
             heappush(self._back, seq)
 
+    def push_new(self, seqs: list[int]) -> None:
+        """Add messages that are newer than all that were ever here, in order."""
+        self._fifo.extend(seqs)
+
     def take(self, count: int) -> list[int]:
         """Remove and return the oldest messages, at most `count`."""
         fifo, back = self._fifo, self._back
@@ -95,16 +99,25 @@ class FairKey:
         self.mark = 0
 
     def push(self, lane: Lane, seq: int, cost: int = 1) -> None:
-        """Add a message to one of this key's lanes, or to the one that has taken that lane's place."""
+        """Add a message to one of this key's lanes."""
+        self._registered(lane).push(seq)
+        if cost != 1:
+            self.costs[seq] = cost
+        self.ready += 1
+
+    def push_new(self, lane: Lane, seqs: list[int]) -> None:
+        """Add messages that are newer than all that were ever in the lane, in order, at a cost of 1 each."""
+        self._registered(lane).push_new(seqs)
+        self.ready += len(seqs)
+
+    def _registered(self, lane: Lane) -> Lane:
+        """The lane itself, or the one that has taken its place since it was empty."""
         held = self.lanes.get(lane.priority)
         if held is None:
             held = self.lanes[lane.priority] = lane
             if len(self.lanes) > 1:
                 self.lanes = dict(sorted(self.lanes.items()))
-        held.push(seq)
-        if cost != 1:
-            self.costs[seq] = cost
-        self.ready += 1
+        return held
 
     def take(self, budget: int, limit: int) -> tuple[list[Taken], int]:
         """Remove what may be delivered next: while some of `budget` is left, at most `limit` messages.

@@ -22,11 +22,12 @@ DEFAULT_PRIORITY = 5
 NS_PER_S = 1_000_000_000
 
 # Tags of length-delimited fields: number << 3 | 2.
-_ID, _METADATA, _TIMESTAMPS = b"\x0a", b"\x22", b"\x2a"
+_ID, _METADATA, _TIMESTAMPS = b"\x0a\x24", b"\x22", b"\x2a"  # an id is always 36 bytes long
 _IN_RESPONSE = b"\x0a"
 _RESULT = b"\x0a\x26\x0a\x24"  # results { message_id: 36 bytes }
 
 
+@lru_cache(maxsize=4096)
 def varint(number: int) -> bytes:
     out = bytearray()
     while number > 127:
@@ -65,10 +66,10 @@ def read_batch(request: service_pb2.EnqueueBatchRequest) -> list[Incoming]:
 def write_outcomes(ids: MessageIds, outcomes: list[Outcome], sequence: int) -> bytes:
     """An EnqueueBatchResponse."""
     parts: list[bytes] = []
-    text = ids.text
+    ascii_id = ids.ascii
     for outcome in outcomes:
         if isinstance(outcome, int):
-            parts.append(_RESULT + text(outcome).encode())
+            parts.append(_RESULT + ascii_id(outcome))
         else:
             result = service_pb2.EnqueueResult(error=write_error(outcome))
             parts.append(service_pb2.EnqueueBatchResponse(results=[result]).SerializeToString())
@@ -112,37 +113,54 @@ def _metadata(prefix: bytes, head: bytes) -> bytes:
     ).SerializeToString()
 
 
+def _fixed_varint(number: int) -> bytes:
+    """A number below 2**35 in five bytes, also where fewer would do: protobuf allows it, and nothing has to branch."""
+    spread = number & 0x7F | (number & 0x3F80) << 1 | (number & 0x1FC000) << 2 | (number & 0xFE00000) << 3
+    return (spread | number >> 28 << 32 | 0x80808080).to_bytes(5, "little")
+
+
 @lru_cache(maxsize=64)
 def _seconds(seconds: int) -> bytes:
-    return b"\x08" + varint(seconds)
+    return b"\x08" + _fixed_varint(seconds) + b"\x10"
 
 
 def _timestamp(ns: int) -> bytes:
+    """A google.protobuf.Timestamp, always of `_TIMESTAMP_BYTES`."""
     seconds, nanos = divmod(ns, NS_PER_S)
-    return _seconds(seconds) + (b"\x10" + varint(nanos) if nanos else b"")
+    return _seconds(seconds) + _fixed_varint(nanos)
+
+
+_TIMESTAMP_BYTES = 12
+_STAMPS = _TIMESTAMPS + bytes([2 * (2 + _TIMESTAMP_BYTES)])
+_ENQUEUED_AT = b"\x0a" + bytes([_TIMESTAMP_BYTES])
+_LEASED_AT = b"\x12" + bytes([_TIMESTAMP_BYTES])
+_FIXED_BYTES = len(_ID) + 36 + _TIMESTAMP_BYTES
 
 
 class DeliveryWriter:
     """Writes the messages of one grant: what they have in common is encoded once."""
 
     def __init__(self, ids: MessageIds, grant: Grant, leased_at: int, attempts: dict[int, int]) -> None:
-        self._text = ids.text
+        self._ascii_id = ids.ascii
         self._attempts = attempts
-        lease = token_text(grant.token).encode()
-        self._lease = b"\x42" + varint(len(lease)) + lease
-        leased = _timestamp(leased_at)
-        self._leased = b"\x12" + varint(len(leased)) + leased
+        self._lease = b"\x42\x10" + token_text(grant.token).encode()
+        self._stamps = _STAMPS + _LEASED_AT + _timestamp(leased_at) + _ENQUEUED_AT
+        self._commons: dict[tuple[Lane, bytes], bytes] = {}
 
     def message(self, seq: int, lane: Lane, record: bytes) -> bytes:
         """One message of a LeaseResponse, tag and length included."""
         head, body = codec.split_message(record)
         attempts = self._attempts.get(seq)
-        tried = b"\x20" + varint(attempts) if attempts else b""
+        if attempts:
+            common = self._common(lane, head, b"\x20" + varint(attempts))
+        else:
+            common = self._commons.get((lane, head))
+            if common is None:
+                common = self._commons[lane, head] = self._common(lane, head, b"")
+        size = len(body) + len(common) + _FIXED_BYTES
+        return b"".join((_IN_RESPONSE, varint(size), _ID, self._ascii_id(seq), body, common, _timestamp(seq)))
+
+    def _common(self, lane: Lane, head: bytes, tried: bytes) -> bytes:
+        """Everything behind the body but the time of enqueueing."""
         metadata = _metadata(lane.prefix, head) + tried + self._lease
-        enqueued = _timestamp(seq)
-        stamps = b"\x0a" + varint(len(enqueued)) + enqueued + self._leased
-        text = self._text(seq).encode()
-        message = b"".join(
-            (_ID, b"\x24", text, body, _METADATA, varint(len(metadata)), metadata, _TIMESTAMPS, varint(len(stamps)), stamps)
-        )
-        return _IN_RESPONSE + varint(len(message)) + message
+        return _METADATA + varint(len(metadata)) + metadata + self._stamps

@@ -5,24 +5,23 @@ To change a record: add a new version beside the old one, read both, write the n
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from struct import Struct, error
+from itertools import starmap
+from struct import Struct, error, pack, unpack_from
 from typing import Any
 
 from fila.core.errors import StoreCorrupt
 
 VERSION = 1
 _HEAD = Struct(">BHII")  # version, bytes before the body, weight, cost
-_GRANT = Struct(">BQQI")  # version, token, expires at, members
-_MEMBER = Struct(">HQI")  # lane (index), seq, attempts
+_GRANT = Struct(">BQQII")  # version, token, expires at, members, members that came back before
+_TRIED = Struct(">QI")  # seq, attempts
 _ATTEMPTS = Struct(">BI")
 _DEDUP = Struct(">BQQ")
 _MARK = bytes([VERSION])
-_PRODUCED = Struct(">BQI")  # version, heard at, messages
-_RESULT = Struct(">QH")  # seq or 0, bytes of text
-_TEXT = Struct(">H")
+_PRODUCED = Struct(">BQ")  # version, heard at
+_RESULT = Struct(">QIH")  # first seq or 0, how many that follow each other, bytes of text
 _TEXT_LIMIT = 1024
 
 
@@ -41,16 +40,19 @@ class QueueRecord:
 
 @dataclass(frozen=True, slots=True)
 class GrantRecord:
-    """A grant as it is kept: each member with the attempts it had, which tells a stale entry from a held one."""
+    """A grant as it is kept. The attempts that its messages had tell a message that it still holds from one that came
+    back since: coming back counts an attempt."""
 
     token: int
     expires_at: int
-    members: list[tuple[bytes, int, int]]
-    """(lane prefix, sequence number, attempts)"""
+    members: list[int]
+    """Sequence numbers"""
+    attempts: dict[int, int]
+    """Of those members that had any"""
 
 
-Result = tuple[int, str]
-"""The answer to one message of a batch: its sequence number, or 0 and why it was refused."""
+Result = int | str
+"""The answer to one message of a batch: its sequence number, or why it was refused."""
 
 
 def _checked(version: int, what: str) -> None:
@@ -79,28 +81,22 @@ def split_message(record: bytes) -> tuple[bytes, bytes]:
 
 
 def grant(record: GrantRecord) -> bytes:
-    lanes: dict[bytes, int] = {}
-    members = [
-        _MEMBER.pack(lanes.setdefault(prefix, len(lanes)), seq, attempts) for prefix, seq, attempts in record.members
-    ]
-    head = _GRANT.pack(VERSION, record.token, record.expires_at, len(members))
-    return head + b"".join(members) + b"".join(_TEXT.pack(len(prefix)) + prefix for prefix in lanes)
+    members, attempts = record.members, record.attempts
+    head = _GRANT.pack(VERSION, record.token, record.expires_at, len(members), len(attempts))
+    return head + pack(f">{len(members)}Q", *members) + b"".join(starmap(_TRIED.pack, attempts.items()))
 
 
 def read_grant(value: bytes) -> GrantRecord:
     try:
-        version, token, expires_at, count = _GRANT.unpack_from(value)
+        version, token, expires_at, count, tried = _GRANT.unpack_from(value)
         _checked(version, "a lease")
-        at = _GRANT.size + count * _MEMBER.size
-        lanes: list[bytes] = []
-        packed = [_MEMBER.unpack_from(value, _GRANT.size + i * _MEMBER.size) for i in range(count)]
-        while at < len(value):
-            (size,) = _TEXT.unpack_from(value, at)
-            lanes.append(value[at + _TEXT.size : at + _TEXT.size + size])
-            at += _TEXT.size + size
-        return GrantRecord(token, expires_at, [(lanes[lane], seq, attempts) for lane, seq, attempts in packed])
-    except (error, IndexError) as cause:
+        members = list(unpack_from(f">{count}Q", value, _GRANT.size))
+        attempts = dict(_TRIED.iter_unpack(value[_GRANT.size + 8 * count :]))
+    except error as cause:
         raise StoreCorrupt("a lease cannot be read") from cause
+    if len(attempts) != tried:
+        raise StoreCorrupt("a lease cannot be read")
+    return GrantRecord(token, expires_at, members, attempts)
 
 
 def attempts(count: int) -> bytes:
@@ -128,25 +124,36 @@ def read_dedup(value: bytes) -> tuple[int, int]:
     return seq, expires_at
 
 
-def produced(heard_at: int, results: Iterable[Result]) -> bytes:
-    """The answers to one batch of a producer."""
-    packed: list[bytes] = []
-    for seq, text in results:
-        encoded = text.encode()[:_TEXT_LIMIT]
-        packed.append(_RESULT.pack(seq, len(encoded)) + encoded)
-    return _PRODUCED.pack(VERSION, heard_at, len(packed)) + b"".join(packed)
+def produced(heard_at: int, results: list[Result]) -> bytes:
+    """The answers to one batch of a producer. Messages that follow each other, which is nearly all, take one entry."""
+    packed = [_PRODUCED.pack(VERSION, heard_at)]
+    at = 0
+    while at < len(results):
+        first = results[at]
+        if isinstance(first, str):
+            text = first.encode()[:_TEXT_LIMIT]
+            packed.append(_RESULT.pack(0, 1, len(text)) + text)
+            at += 1
+            continue
+        end = at + 1
+        while end < len(results) and results[end] == first + end - at:
+            end += 1
+        packed.append(_RESULT.pack(first, end - at, 0))
+        at = end
+    return b"".join(packed)
 
 
 def read_produced(value: bytes) -> tuple[int, list[Result]]:
-    version, heard_at, count = _unpack(_PRODUCED, value[: _PRODUCED.size], "a producer's batch")
-    _checked(version, "a producer's batch")
+    """When the batch came, and its answers."""
     results: list[Result] = []
     at = _PRODUCED.size
     try:
-        for _ in range(count):
-            seq, size = _RESULT.unpack_from(value, at)
+        version, heard_at = _PRODUCED.unpack_from(value)
+        _checked(version, "a producer's batch")
+        while at < len(value):
+            first, count, size = _RESULT.unpack_from(value, at)
             at += _RESULT.size
-            results.append((seq, value[at : at + size].decode(errors="replace")))
+            results += range(first, first + count) if first else [value[at : at + size].decode(errors="replace")]
             at += size
     except error as cause:
         raise StoreCorrupt("a producer's batch cannot be read") from cause
