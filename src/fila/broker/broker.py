@@ -17,8 +17,9 @@ from fila.storage import keys
 from fila.storage.base import Family, Storage
 from fila.storage.codec import QueueRecord
 
-READ_AT_ONCE = 64
-"""Messages read from the store in one go for one consumer."""
+READ_FIRST = 16
+"""Messages read from the store at first for one consumer; from then on as many as their size allows."""
+READ_BYTES = 256 << 10
 
 
 class Subscription:
@@ -68,6 +69,7 @@ class Broker:
         self._numbers = count(1)
         self._subscriptions: dict[int, Subscription] = {}
         self._stopping = False
+        self._closed = False
         self._schedule()
 
     async def enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> list[Outcome]:
@@ -113,25 +115,30 @@ class Broker:
         self._engine.want(queue_name)
         self._schedule()
 
-    def read(self, queue: QueueState, grant: Grant) -> Iterator[list[tuple[int, Lane, bytes]]]:
-        """The messages of a grant, some at a time, without those that it no longer holds."""
+    def read(self, grant: Grant) -> Iterator[list[tuple[int, Lane, bytes]]]:
+        """The messages of a grant, about `READ_BYTES` at a time, without those that it no longer holds."""
         members = list(grant.members.values())
-        for start in range(0, len(members), READ_AT_ONCE):
-            held = [message for message in members[start : start + READ_AT_ONCE] if message[1] in grant.members]
+        start, step = 0, READ_FIRST
+        while start < len(members):
+            held = [message for message in members[start : start + step] if message[1] in grant.members]
+            start += step
             records = self._store.get_many(Family.MESSAGES, [lane.prefix + keys.u64(seq) for lane, seq, _ in held])
-            yield [
+            read = [
                 (seq, lane, record) for (lane, seq, _), record in zip(held, records, strict=True) if record is not None
             ]
+            largest = max((len(record) for _, _, record in read), default=READ_BYTES)
+            step = max(1, READ_BYTES // largest)
+            yield read
 
-    async def stop(self) -> None:
-        """Take no more work, finish what was taken, end all deliveries, close the store."""
+    def stop(self) -> None:
+        """Take no more work, finish what was taken, end all deliveries."""
         self._stopping = True
-        while self._engine.backlog:
-            await asyncio.sleep(0)
+        self._engine.finish(self._clock())
         for subscription in list(self._subscriptions.values()):
             subscription.consumer.end(ShuttingDown())
 
     def close(self) -> None:
+        self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
         self._store.close()
@@ -160,6 +167,8 @@ class Broker:
 
     def _run(self) -> None:
         self._scheduled = False
+        if self._closed:
+            return
         now = self._clock()
         self._engine.tick(now)
         if self._engine.has_work(now):

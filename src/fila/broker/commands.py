@@ -46,7 +46,7 @@ class Enqueue:
 
     @property
     def size(self) -> int:
-        return len(self.messages)
+        return max(1, len(self.messages))
 
 
 @dataclass(slots=True, frozen=True)
@@ -99,8 +99,8 @@ class Settle:
 
     @property
     def size(self) -> int:
-        grouped = sum(len(group.message_ids) for group in (*self.acks, *self.extends))
-        return grouped + len(self.nacks)
+        groups: list[AckGroup | ExtendGroup] = [*self.acks, *self.extends]
+        return max(1, len(self.nacks) + sum(len(group.message_ids) for group in groups))
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class ReturnGrants:
 @dataclass(slots=True)
 class CreateQueue:
     record: QueueRecord
-    reply: Callable[[None | BrokerError], None]
+    reply: Callable[[BrokerError | None], None]
     size: int = 1
 
 

@@ -16,10 +16,11 @@ def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, limit: int)
     if limit <= 0:
         return 0
     selection = queue.drr.select(limit)
-    delivery = Delivery(queue, selection, [])
+    hands, last = deal(selection.messages, consumers)
+    delivery = Delivery(queue, selection, last=last)
     tick.delivered.append(delivery)
     expires_at = tick.now + queue.visibility_ns
-    for consumer, messages in deal(selection.messages, consumers):
+    for consumer, messages in hands:
         number = state.sequence.reserve(tick.now, 1)
         members = {message[1]: message for message in messages}
         grant = Grant(number, number, consumer.number, expires_at, members)
@@ -28,18 +29,25 @@ def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, limit: int)
     return len(selection.messages)
 
 
-def deal(messages: list[Taken], consumers: list[tuple[Consumer, int]]) -> list[tuple[Consumer, list[Taken]]]:
-    """Hand out messages one by one, in turn, to consumers that still have credit. Together they have enough."""
+def deal(
+    messages: list[Taken], consumers: list[tuple[Consumer, int]]
+) -> tuple[list[tuple[Consumer, list[Taken]]], Consumer]:
+    """Hand out messages one by one, in turn, to consumers that still have credit; together they have enough.
+
+    Returns what each was dealt, and who was dealt the last one.
+    """
     if len(consumers) == 1:
-        return [(consumers[0][0], messages)]
+        return [(consumers[0][0], messages)], consumers[0][0]
     hands: list[tuple[Consumer, list[Taken]]] = [(consumer, []) for consumer, _ in consumers]
-    open_hands = [(hand, credit) for (_, hand), (_, credit) in zip(hands, consumers, strict=True)]
-    dealt = 0
-    while dealt < len(messages):
-        for hand, _ in open_hands:
-            if dealt == len(messages):
-                break
-            hand.append(messages[dealt])
-            dealt += 1
-        open_hands = [(hand, credit) for hand, credit in open_hands if len(hand) < credit]
-    return [(consumer, hand) for consumer, hand in hands if hand]
+    cards = iter(messages)
+    last = consumers[-1][0]
+    turn = [(dealt, credit) for dealt, (_, credit) in zip(hands, consumers, strict=True)]
+    while turn:
+        for (consumer, hand), _ in turn:
+            card = next(cards, None)
+            if card is None:
+                return [dealt for dealt in hands if dealt[1]], last
+            hand.append(card)
+            last = consumer
+        turn = [(dealt, credit) for dealt, credit in turn if len(dealt[1]) < credit]
+    return [dealt for dealt in hands if dealt[1]], last

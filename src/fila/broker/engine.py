@@ -53,13 +53,9 @@ class Engine:
         """Queues that may have something to deliver, in turn."""
         self._due_at = self._earliest()
         """Nothing is due before this. Looked up anew only when it has passed, not whenever a lease is settled."""
+        self._delivering = True
         self._resting_until = 0
         self._next_sweep = 0
-
-    @property
-    def backlog(self) -> int:
-        """How many messages' worth of commands wait for the next tick."""
-        return self._queued
 
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Raises Overloaded when too much is waiting."""
@@ -84,13 +80,21 @@ class Engine:
         """Look at a queue in the next tick, because a consumer of it can take more."""
         self._wanted[queue_name] = None
 
+    def finish(self, now: int) -> None:
+        """Do all that was asked and deliver nothing more. What no client waits for is left to the next start."""
+        self._delivering = False
+        while any(not isinstance(command, ReturnGrants) for command in self._commands):
+            self.tick(now)
+
     def has_work(self, now: int) -> bool:
         """Whether the next tick has something to do at once."""
-        return bool(self._commands or (self._wanted and now >= self._resting_until))
+        if now < self._resting_until:
+            return any(not isinstance(command, ReturnGrants) for command in self._commands)
+        return bool(self._commands or self._wanted)
 
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
-        due_at = self._resting_until if self._wanted else self._due_at
+        due_at = self._resting_until if self._wanted or self._commands else self._due_at
         return None if due_at == NEVER else max(due_at, self._resting_until)
 
     def tick(self, now: int) -> None:
@@ -103,19 +107,26 @@ class Engine:
             if rested:
                 self._plan_due(tick)
             commands = self._plan_commands(tick)
-            if rested:
+            if rested and self._delivering:
                 self._plan_deliveries(tick)
         try:
             self._write(tick)
         except StoreFailed as error:
             self._roll_back(tick)
             self._resting_until = now + RETRY_AFTER_FAILURE
-            for command in commands:
-                command.reply(error)
+            for command in reversed(commands):
+                self._give_up(command, error)
             return
         self._commit(tick)
         for reply, answer in tick.replies:
             reply(answer)
+
+    def _give_up(self, command: Command, error: StoreFailed) -> None:
+        if isinstance(command, ReturnGrants):  # nobody waits for it, and nobody else would do it
+            self._commands.appendleft(command)
+            self._queued += command.size
+        else:
+            command.reply(error)
 
     def _write(self, tick: Tick) -> None:
         if not len(tick.batch):
@@ -150,9 +161,11 @@ class Engine:
             if len(tick.silent) >= self._config.max_tick_messages:
                 break
         for queue in self.state.queues.values():
-            # Forgotten at once: a key whose time is over is not found anyway, written down or not.
-            for key in queue.dedup.take_expired(tick.now, self._config.max_tick_messages):
+            outlived = queue.dedup.expired(tick.now, self._config.max_tick_messages)
+            for key in outlived:
                 tick.batch.delete(Family.DEDUP, keys.dedup(queue.name, key))
+            if outlived:
+                tick.outlived.append((queue, outlived))
 
     def _plan_commands(self, tick: Tick) -> list[Command]:
         done: list[Command] = []
@@ -180,11 +193,12 @@ class Engine:
             case Settle():
                 return plan_settle(self.state, tick, command)
             case ReturnGrants():
-                return plan_return(self.state, tick, command)
+                plan_return(self.state, tick, command)
             case CreateQueue():
-                return plan_create(self.state, tick, command)
+                plan_create(self.state, tick, command)
             case DeleteQueue():
                 return plan_delete(self.state, tick, command)
+        return None
 
     def _plan_deliveries(self, tick: Tick) -> None:
         budget = self._config.max_tick_messages
@@ -215,10 +229,12 @@ class Engine:
         self._commit_acks(tick)
         for delivery in tick.delivered:
             self._commit_delivery(delivery)
-        for producer, sequence in tick.producers.items():
-            self.state.producers.advance(producer, sequence, tick.now)
         for producer in tick.silent:
             self.state.producers.forget(producer)
+        for producer, sequence in tick.producers.items():
+            self.state.producers.advance(producer, sequence, tick.now)
+        for queue, dedup_keys in tick.outlived:
+            queue.dedup.forget(dedup_keys)
         for change in tick.on_commit:
             change()
         if tick.now >= self._due_at:
@@ -296,8 +312,8 @@ class Engine:
             self._due_at = min(self._due_at, grant.expires_at)
             consumer.in_flight += len(grant.members)
             consumer.deliver(grant)
-        if delivery.grants:
-            queue.consumers.serve_after(delivery.grants[-1][0])
+        if delivery.last is not None:
+            queue.consumers.serve_after(delivery.last)
 
     def _roll_back(self, tick: Tick) -> None:
         for delivery in tick.delivered:

@@ -44,7 +44,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         except BrokerError as error:
             outcomes.append(error)
             continue
-        if message.dedup_key:
+        if message.dedup_key and arrivals.queue.record.dedup_window_ms:
             earlier = _plan_dedup(tick, arrivals, message.dedup_key, seq)
             if earlier is not None:
                 outcomes.append(earlier)

@@ -94,7 +94,7 @@ class QueueState:
                 weight = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_WEIGHT)) else 0
                 if not 1 <= weight <= MAX_WEIGHT:
                     raise InvalidArgument(
-                        f'header "{record.weight_header}" is the weight and must be a whole number from 1 to {MAX_WEIGHT}'
+                        f'header "{record.weight_header}" is the weight and must be a number from 1 to {MAX_WEIGHT}'
                     )
         return key, weight
 

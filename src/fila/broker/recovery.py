@@ -5,6 +5,7 @@ One pass over each family, in an order in which each finds what it needs: queues
 schedule, or into its lane. What refers to nothing any more is removed at the end.
 """
 
+import struct
 from dataclasses import dataclass, field
 
 from fila.broker.queue import QueueState
@@ -47,8 +48,8 @@ def recover(store: Storage, node: int, limits: LimitsConfig) -> BrokerState:
         _load_due(store, found)
         _load_messages(state, store, found)
         _drop_stale(found, cleanup)
-    except (ValueError, IndexError) as cause:
-        raise StoreCorrupt("the store holds a key that cannot be read") from cause
+    except (ValueError, IndexError, struct.error) as cause:
+        raise StoreCorrupt("the store holds an entry that cannot be read") from cause
     if len(cleanup):
         store.write(cleanup)
     return state

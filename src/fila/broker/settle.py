@@ -35,7 +35,7 @@ def plan_settle(state: BrokerState, tick: Tick, command: Settle) -> list[Failure
 def plan_extensions(state: BrokerState, tick: Tick) -> None:
     """Extensions come last in a tick: whoever acks a message meanwhile is not refused because its lease moved."""
     for group, failures in tick.extensions:
-        failures += _plan_extend(state, tick, group)
+        failures.extend(_plan_extend(state, tick, group))
 
 
 def plan_return(state: BrokerState, tick: Tick, command: ReturnGrants) -> None:
@@ -110,6 +110,8 @@ def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup) -> list[Fai
     expires_at = tick.now + (group.extend_ms * NS_PER_MS or queue.visibility_ns)
     moved: dict[tuple[int, int], Grant] = {}
     for message_id, seq, grant in _held(state, tick, queue, group):
+        if seq in tick.moved:
+            continue  # asked for twice at once; the first will do
         if grant is None:
             failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
             continue
@@ -118,6 +120,7 @@ def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup) -> list[Fai
             moved[lease] = Grant(state.sequence.reserve(tick.now, 1), grant.token, grant.consumer, expires_at)
         moved[lease].members[seq] = grant.members[seq]
         tick.gone.add(seq)
+        tick.moved.add(seq)
         tick.drop_members(queue, grant, 1)
     for grant in moved.values():
         put_grant(tick, queue, grant)
@@ -143,7 +146,7 @@ def _held(
     for message_id in group.message_ids:
         seq = to_seq(message_id)
         if seq is None or seq in gone:
-            yield message_id, 0, None
+            yield message_id, seq or 0, None
         else:
             yield message_id, seq, find(seq, token)
 

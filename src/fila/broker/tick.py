@@ -66,7 +66,9 @@ class Delivery:
 
     queue: QueueState
     selection: Selection
-    grants: list[tuple[Consumer, Grant]]
+    grants: list[tuple[Consumer, Grant]] = field(default_factory=list)
+    last: Consumer | None = None
+    """Who was dealt the last message; the next delivery begins behind."""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,8 @@ class Tick:
     extensions: list[tuple[ExtendGroup, list[Failure]]] = field(default_factory=list)
     """What was asked, and where to say what failed"""
     extended: list[tuple[QueueState, Grant]] = field(default_factory=list)
+    moved: set[int] = field(default_factory=set)
+    """Messages whose lease was extended in this tick"""
     promoted: list[tuple[QueueState, list[Delayed]]] = field(default_factory=list)
     delivered: list[Delivery] = field(default_factory=list)
     producers: dict[str, int] = field(default_factory=dict)
@@ -89,6 +93,8 @@ class Tick:
     """What batches of this tick were answered, in case one comes twice in it"""
     silent: list[str] = field(default_factory=list)
     """Producers to be forgotten"""
+    outlived: list[tuple[QueueState, list[str]]] = field(default_factory=list)
+    """Dedup keys whose window is over"""
     gone: set[int] = field(default_factory=set)
     """Messages whose lease ends in this tick"""
     left: dict[Grant, int] = field(default_factory=dict)

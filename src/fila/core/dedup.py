@@ -28,22 +28,26 @@ class DedupKeys:
         self._by_key[key] = (seq, expires_at)
         self._by_age.append((expires_at, key))
 
-    def take_expired(self, now: int, limit: int) -> list[str]:
-        """Forget keys whose time is over, and say which they were."""
-        gone: list[str] = []
-        while self._by_age and self._by_age[0][0] <= now and len(gone) < limit:
-            expires_at, key = self._by_age.popleft()
-            if self._by_key.get(key, (0, 0))[1] == expires_at:
+    def expired(self, now: int, limit: int) -> list[str]:
+        """Keys whose time is over, oldest first. Changes nothing."""
+        found: list[str] = []
+        for expires_at, key in self._by_age:
+            if expires_at > now or len(found) >= limit:
+                break
+            found.append(key)
+        return found
+
+    def forget(self, keys: list[str]) -> None:
+        """Drop keys that `expired` named, in its order. One that was used anew since stays."""
+        for key in keys:
+            expires_at, oldest = self._by_age.popleft()
+            assert oldest == key
+            if self._by_key[key][1] == expires_at:
                 del self._by_key[key]
-                gone.append(key)
-        return gone
 
     def sort(self) -> None:
         """Put keys that were added in any order in the order of their age."""
         self._by_age = deque(sorted(self._by_age))
-
-    def next_expiry(self) -> int | None:
-        return self._by_age[0][0] if self._by_age else None
 
 
 class Producers:

@@ -98,6 +98,7 @@ class Drr:
                 self._end_turn(ring, key)
             elif not key.ready:
                 self._leave(ring, key)
+        self._drop_emptied(before)
         return chosen
 
     def rollback(self, chosen: Selection) -> None:
@@ -124,6 +125,21 @@ class Drr:
         key.place = BACKLOGGED
         self._count_turn(ring)
         self._backlogged.append(key)
+
+    def _drop_emptied(self, before: list[tuple[FairKey, int, int]]) -> None:
+        """Let emptied keys leave that have come to the head of the backlogged ring, so that they do not pile up there.
+
+        Twice as many as were looked at, because that is more than can have been added.
+        """
+        ring = self._backlogged
+        for _ in range(2 * len(before)):
+            if not ring or ring[0].ready or ring[0].deficit <= 0:
+                return
+            key = ring[0]
+            if key.mark != self._epoch:
+                key.mark = self._epoch
+                before.append((key, key.deficit, key.place))
+            self._leave(ring, key)
 
     def _skip_rounds_in_debt(self) -> None:
         """When every key is in debt, pay off in one step the rounds in which nobody could be served."""

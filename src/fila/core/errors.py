@@ -19,6 +19,14 @@ BrokerError
 The text of an error is meant for the person who sent the request. It never holds payloads or header values.
 """
 
+ECHO = 80
+"""How much of a name is repeated in an error."""
+
+
+def quoted(name: str) -> str:
+    """A client's own word, shortened so that an error stays an error however long the word was."""
+    return f'"{name}"' if len(name) <= ECHO else f'"{name[:ECHO]}..."'
+
 
 class BrokerError(Exception):
     """Something the broker refuses."""
@@ -36,21 +44,21 @@ class QueueNotFound(BrokerError):
     """There is no queue of that name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'queue "{name}" does not exist')
+        super().__init__(f"queue {quoted(name)} does not exist")
 
 
 class QueueAlreadyExists(BrokerError):
     """The name is taken."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'queue "{name}" already exists')
+        super().__init__(f"queue {quoted(name)} already exists")
 
 
 class MessageNotFound(BrokerError):
     """No such message is leased, or not under that lease."""
 
     def __init__(self, message_id: str, queue: str) -> None:
-        super().__init__(f'message {message_id} is not leased in queue "{queue}", or its lease has ended')
+        super().__init__(f"message {message_id[:ECHO]} is not leased in queue {quoted(queue)}, or its lease has ended")
 
 
 class StaleSequence(BrokerError):

@@ -12,9 +12,12 @@ Rules of this file:
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from fila.core.pending import Taken
+
+MANY_DEAD = 64
+"""So many entries of ended grants are always tolerated before the order of expiry is built anew."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,12 +37,14 @@ class Grant:
 class Leases:
     """All grants of one queue. Owns the way from a message to its grant, and the order in which grants expire."""
 
-    __slots__ = ("_by_consumer", "_by_seq", "_expiry")
+    __slots__ = ("_by_consumer", "_by_seq", "_dead", "_expiry")
 
     def __init__(self) -> None:
         self._by_seq: dict[int, Grant] = {}
         self._by_consumer: dict[int, dict[int, Grant]] = {}
         self._expiry: list[tuple[int, int, Grant]] = []
+        self._dead = 0
+        """How many entries of `_expiry` are of grants that hold nothing any more."""
 
     def __len__(self) -> int:
         return len(self._by_seq)
@@ -89,6 +94,7 @@ class Leases:
         heap = self._expiry
         while heap and not heap[0][2].members:
             heappop(heap)
+            self._dead -= 1
         return heap[0][0] if heap else None
 
     def expired(self, now: int, limit: int) -> list[Grant]:
@@ -121,6 +127,11 @@ class Leases:
             del grants[grant.number]
             if not grants:
                 del self._by_consumer[grant.consumer]
+            self._dead += 1
+            if self._dead > max(MANY_DEAD, len(self._expiry) // 2):
+                self._expiry = [entry for entry in self._expiry if entry[2].members]
+                heapify(self._expiry)
+                self._dead = 0
 
     def _in_order_of_expiry(self) -> Iterator[Grant]:
         # A walk over the heap that reads only as much of it as it yields.

@@ -14,13 +14,11 @@ from fila.broker.broker import Broker
 from fila.broker.engine import Engine
 from fila.broker.recovery import recover
 from fila.config import Config
-from fila.core.errors import StoreUnusable
-from fila.server.admin import FilaAdmin
+from fila.server import admin, service
 from fila.server.interceptor import ErrorInterceptor
-from fila.server.service import FilaService, handlers
 from fila.server.streams import Streams
 from fila.storage.rocks import RocksStorage
-from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2
+from fila.v1 import admin_pb2, service_pb2
 
 log = structlog.get_logger(__name__)
 
@@ -53,10 +51,14 @@ class Server:
         )
         try:
             state = recover(store, store.node, config.limits)
-            self._broker = Broker(Engine(state, store, config.scheduler), store, time.time_ns)
-            await self._listen()
         except BaseException:
             store.close()
+            raise
+        self._broker = Broker(Engine(state, store, config.scheduler), store, time.time_ns)
+        try:
+            await self._listen()
+        except BaseException:
+            self._broker.close()
             raise
         waiting = sum(queue.depth + len(queue.leases) for queue in state.queues.values())
         seconds = round(time.perf_counter() - began, 3)
@@ -67,7 +69,7 @@ class Server:
         """Finish and flush what was accepted, end streams with UNAVAILABLE, close the store."""
         await self._health.enter_graceful_shutdown()
         stopped = asyncio.create_task(self._server.stop(self._config.server.shutdown_grace_ms / 1000))
-        await self._broker.stop()
+        self._broker.stop()
         self._streams.stop()
         await stopped
         self._broker.close()
@@ -86,9 +88,9 @@ class Server:
                 ("grpc.keepalive_permit_without_calls", 1),
             ],
         )
-        service = FilaService(self._broker, self._streams, config.limits)
-        self._server.add_generic_rpc_handlers((handlers(service),))
-        admin_pb2_grpc.add_FilaAdminServicer_to_server(FilaAdmin(self._broker, config.scheduler), self._server)
+        hot = service.FilaService(self._broker, self._streams, config.limits)
+        slow = admin.FilaAdmin(self._broker, config.scheduler)
+        self._server.add_generic_rpc_handlers((service.handlers(hot), admin.handlers(slow)))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
@@ -113,6 +115,3 @@ async def serve(config: Config) -> None:
     await stop.wait()
     log.info("stopping")
     await server.stop()
-
-
-__all__ = ["Server", "StoreUnusable", "serve"]

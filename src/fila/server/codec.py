@@ -154,11 +154,13 @@ class DeliveryWriter:
         if attempts:
             common = self._common(lane, head, b"\x20" + varint(attempts))
         else:
-            common = self._commons.get((lane, head))
-            if common is None:
-                common = self._commons[lane, head] = self._common(lane, head, b"")
+            common = self._commons.get((lane, head)) or self._first_common(lane, head)
         size = len(body) + len(common) + _FIXED_BYTES
         return b"".join((_IN_RESPONSE, varint(size), _ID, self._ascii_id(seq), body, common, _timestamp(seq)))
+
+    def _first_common(self, lane: Lane, head: bytes) -> bytes:
+        common = self._commons[lane, head] = self._common(lane, head, b"")
+        return common
 
     def _common(self, lane: Lane, head: bytes, tried: bytes) -> bytes:
         """Everything behind the body but the time of enqueueing."""

@@ -46,7 +46,9 @@ def configure(arguments: Sequence[str] | None) -> Config:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings (default: fila.toml, /etc/fila/fila.toml)")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings (default: fila.toml, /etc/fila/fila.toml)"
+    )
     parser.add_argument("--listen", metavar="ADDR", help="address and port to serve (default: 0.0.0.0:5555)")
     parser.add_argument("--data-dir", metavar="DIR", help="where messages are kept (default: data)")
     parser.add_argument("--version", action="version", version=f"fila-server {version('fila')}")
@@ -60,7 +62,7 @@ def configure(arguments: Sequence[str] | None) -> Config:
 
 
 def _fail(code: int, text: str) -> int:
-    print(f"Error: {text}", file=sys.stderr)
+    sys.stderr.write(f"Error: {text}\n")
     return code
 
 

@@ -17,32 +17,32 @@ RESPONSE_BYTES = 1 << 20
 
 
 class FilaService:
-    """Handlers, named as the methods of the contract."""
+    """The handlers of the contract's FilaService."""
 
     def __init__(self, broker: Broker, streams: Streams, limits: LimitsConfig) -> None:
         self._broker = broker
         self._streams = streams
         self._limits = limits
 
-    async def Enqueue(self, request: pb.EnqueueRequest, _: Context) -> pb.EnqueueResponse:
+    async def enqueue(self, request: pb.EnqueueRequest, _: Context) -> pb.EnqueueResponse:
         request.DiscardUnknownFields()
         (outcome,) = await self._broker.enqueue([codec.read_message(request)])
         if isinstance(outcome, BrokerError):
             raise outcome
         return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
 
-    async def EnqueueBatch(self, request: pb.EnqueueBatchRequest, _: Context) -> bytes:
-        return await self._enqueue(request)
+    async def enqueue_batch(self, request: pb.EnqueueBatchRequest, _: Context) -> bytes:
+        return await self._take_batch(request)
 
-    async def EnqueueStream(self, _: object, context: Context) -> None:
-        await self._streams.serve(context, self._enqueue)
+    async def enqueue_stream(self, _: object, context: Context) -> None:
+        await self._streams.serve(context, self._take_batch)
 
-    async def _enqueue(self, request: pb.EnqueueBatchRequest) -> bytes:
+    async def _take_batch(self, request: pb.EnqueueBatchRequest) -> bytes:
         messages = codec.read_batch(request)
         outcomes = await self._broker.enqueue(messages, request.producer_id, request.sequence)
         return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
 
-    async def Lease(self, request: pb.LeaseRequest, context: Context) -> None:
+    async def lease(self, request: pb.LeaseRequest, context: Context) -> None:
         if request.max_in_flight > self._limits.max_in_flight:
             raise InvalidArgument(f"max_in_flight must not exceed {self._limits.max_in_flight}")
         subscription = self._broker.subscribe(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
@@ -52,8 +52,9 @@ class FilaService:
                 grant = await subscription.next()
                 queue = subscription.queue
                 writer = codec.DeliveryWriter(self._broker.state.ids, grant, self._broker.now(), queue.attempts)
-                size, parts = 0, []
-                for messages in self._broker.read(queue, grant):
+                size = 0
+                parts: list[bytes] = []
+                for messages in self._broker.read(grant):
                     for seq, lane, record in messages:
                         if size and size + len(record) > RESPONSE_BYTES:
                             await context.write(b"".join(parts))
@@ -65,25 +66,25 @@ class FilaService:
         finally:
             self._broker.unsubscribe(subscription)
 
-    async def Ack(self, request: pb.AckRequest, _: Context) -> pb.AckResponse:
+    async def ack(self, request: pb.AckRequest, _: Context) -> pb.AckResponse:
         group = AckGroup(request.queue, [request.message_id], request.lease_id)
         _raise_first(await self._broker.settle(lambda reply: Settle(reply, acks=[group])))
         return pb.AckResponse()
 
-    async def Nack(self, request: pb.NackRequest, _: Context) -> pb.NackResponse:
+    async def nack(self, request: pb.NackRequest, _: Context) -> pb.NackResponse:
         nack: Nack = codec.read_nack(request)
         _raise_first(await self._broker.settle(lambda reply: Settle(reply, nacks=[nack])))
         return pb.NackResponse()
 
-    async def ExtendLease(self, request: pb.ExtendLeaseRequest, _: Context) -> pb.ExtendLeaseResponse:
+    async def extend_lease(self, request: pb.ExtendLeaseRequest, _: Context) -> pb.ExtendLeaseResponse:
         group = ExtendGroup(request.queue, [request.message_id], request.lease_id, request.extend_ms)
         _raise_first(await self._broker.settle(lambda reply: Settle(reply, extends=[group])))
         return pb.ExtendLeaseResponse()
 
-    async def Settle(self, _: object, context: Context) -> None:
-        await self._streams.serve(context, self._settle)
+    async def settle(self, _: object, context: Context) -> None:
+        await self._streams.serve(context, self._settle_batch)
 
-    async def _settle(self, request: pb.SettleRequest) -> pb.SettleResponse:
+    async def _settle_batch(self, request: pb.SettleRequest) -> pb.SettleResponse:
         acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
         nacks = [codec.read_nack(nack) for nack in request.nacks]
         failures = await self._broker.settle(lambda reply: Settle(reply, acks, nacks, extends))
@@ -96,7 +97,7 @@ def _raise_first(failures: list[Failure]) -> None:
 
 
 def handlers(service: FilaService) -> grpc.GenericRpcHandler:
-    """The service for gRPC. Written out because some answers are encoded by hand, which generated code does not know."""
+    """The service for gRPC. Written out because some answers are encoded by hand: generated code expects its classes."""
 
     def identity(encoded: bytes) -> bytes:
         return encoded
@@ -109,15 +110,15 @@ def handlers(service: FilaService) -> grpc.GenericRpcHandler:
     return grpc.method_handlers_generic_handler(
         "fila.v1.FilaService",
         {
-            "Enqueue": unary(service.Enqueue, pb.EnqueueRequest.FromString, pb.EnqueueResponse.SerializeToString),
-            "EnqueueBatch": unary(service.EnqueueBatch, pb.EnqueueBatchRequest.FromString, identity),
-            "EnqueueStream": both(service.EnqueueStream, pb.EnqueueBatchRequest.FromString, identity),
-            "Lease": stream(service.Lease, pb.LeaseRequest.FromString, identity),
-            "Ack": unary(service.Ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
-            "Nack": unary(service.Nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString),
+            "Enqueue": unary(service.enqueue, pb.EnqueueRequest.FromString, pb.EnqueueResponse.SerializeToString),
+            "EnqueueBatch": unary(service.enqueue_batch, pb.EnqueueBatchRequest.FromString, identity),
+            "EnqueueStream": both(service.enqueue_stream, pb.EnqueueBatchRequest.FromString, identity),
+            "Lease": stream(service.lease, pb.LeaseRequest.FromString, identity),
+            "Ack": unary(service.ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
+            "Nack": unary(service.nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString),
             "ExtendLease": unary(
-                service.ExtendLease, pb.ExtendLeaseRequest.FromString, pb.ExtendLeaseResponse.SerializeToString
+                service.extend_lease, pb.ExtendLeaseRequest.FromString, pb.ExtendLeaseResponse.SerializeToString
             ),
-            "Settle": both(service.Settle, pb.SettleRequest.FromString, pb.SettleResponse.SerializeToString),
+            "Settle": both(service.settle, pb.SettleRequest.FromString, pb.SettleResponse.SerializeToString),
         },
     )

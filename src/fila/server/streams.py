@@ -17,9 +17,7 @@ class Streams:
         self._reading: set[asyncio.Task[Any]] = set()
         self._stopping = False
 
-    async def serve(
-        self, context: Context, answer: Callable[[Any], Awaitable[Any]]
-    ) -> None:
+    async def serve(self, context: Context, answer: Callable[[Any], Awaitable[Any]]) -> None:
         """Answer every request of a stream, in order. Raises ShuttingDown when the server stops."""
         task = asyncio.current_task()
         assert task is not None

@@ -41,7 +41,8 @@ class QueueRecord:
 @dataclass(frozen=True, slots=True)
 class GrantRecord:
     """A grant as it is kept. The attempts that its messages had tell a message that it still holds from one that came
-    back since: coming back counts an attempt."""
+    back since: coming back counts an attempt.
+    """
 
     token: int
     expires_at: int
