@@ -1,0 +1,216 @@
+"""The SDK for asyncio."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from fila.client.admin import QueueInfo, QueueStats, queue_config
+from fila.client.bulk import Bulk
+from fila.client.encoding import Chunk, OutgoingMessage, encode
+from fila.client.errors import ClientClosedError, FilaError
+from fila.client.feed import Feed
+from fila.client.message import AsyncConsumeMessage, Delivery
+from fila.client.session import Session
+from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A connection to a Fila broker, for use on one event loop.
+
+        async with AsyncClient("localhost:5555") as client:
+            await client.enqueue("orders", {"tenant": "acme"}, b"...")
+            async for message in client.consume("orders"):
+                await message.ack()
+
+    Every method raises FilaError. `timeout` is how many seconds a call may take, reconnecting included.
+    """
+
+    def __init__(self, addr: str = "localhost:5555", *, timeout: float = 5.0) -> None:
+        self._addr = addr
+        self._timeout = timeout
+        self._opened: Session | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection. Calls under way raise ClientClosedError, consumers end."""
+        self._closed = True
+        if self._opened is not None:
+            await self._opened.close()
+
+    async def enqueue(
+        self,
+        queue: str,
+        headers: Mapping[str, str] | None = None,
+        payload: bytes = b"",
+        *,
+        delay_ms: int = 0,
+        priority: int | None = None,
+        dedup_key: str | None = None,
+    ) -> str:
+        """Enqueue one message and return its id once it is durable. Concurrent calls travel together."""
+        chunk = encode(queue, OutgoingMessage(payload, headers, delay_ms, priority, dedup_key))
+        [result] = await self._send(chunk)
+        if isinstance(result, FilaError):
+            raise result
+        return result
+
+    async def enqueue_many(self, queue: str, messages: Iterable[OutgoingMessage | bytes]) -> list[str]:
+        """Enqueue messages in order, in batches, and return their ids once all are durable.
+
+        Raises EnqueueManyError, with a result for each message, if some were not accepted.
+        """
+        bulk = Bulk(queue, messages)
+        under_way: deque[tuple[Chunk, asyncio.Future[list[str | FilaError]]]] = deque()
+
+        async def oldest() -> None:
+            chunk, sent = under_way.popleft()
+            try:
+                bulk.add(chunk, await sent)
+            except FilaError as error:
+                bulk.add(chunk, error)
+
+        try:
+            for chunk in bulk.chunks():
+                under_way.append((chunk, self._send(chunk)))
+                await asyncio.sleep(0)  # encoding is long enough: let the stream write
+                if len(under_way) >= bulk.window:
+                    await oldest()
+            while under_way:
+                await oldest()
+        finally:
+            for _, sent in under_way:
+                sent.cancel()
+        return bulk.ids()
+
+    def consume(
+        self, queue: str, *, max_in_flight: int = 100, auto_extend: bool = True
+    ) -> "AsyncConsumer[AsyncConsumeMessage]":
+        """Messages as they are delivered, never more than `max_in_flight` unsettled ones.
+
+        Leaving the loop ends the stream and returns what is unsettled. While it is open, the leases of all unsettled
+        messages are extended, unless `auto_extend` is off.
+        """
+        feed = self._feed(queue, max_in_flight)
+        return AsyncConsumer(self._session(), feed, feed.take, auto_extend=auto_extend)
+
+    def consume_batches(
+        self, queue: str, *, max_in_flight: int = 1000, auto_extend: bool = True
+    ) -> "AsyncConsumer[list[AsyncConsumeMessage]]":
+        """Like `consume`, but lists of all messages that are here. With `ack_many` the fast way to consume."""
+        feed = self._feed(queue, max_in_flight)
+        return AsyncConsumer(self._session(), feed, feed.take_all, auto_extend=auto_extend)
+
+    async def ack(self, queue: str, message_id: str, lease_id: str | None = None) -> None:
+        """Remove a delivered message for good. Raises MessageNotFoundError when it is not held under that lease."""
+        check_one(await self._settle([ack(queue, message_id, lease_id)]))
+
+    async def nack(
+        self, queue: str, message_id: str, error: str = "", *, delay_ms: int = 0, lease_id: str | None = None
+    ) -> None:
+        """Give a delivered message back, to be delivered again after `delay_ms`. Raises MessageNotFoundError."""
+        check_one(await self._settle([nack(queue, message_id, error, delay_ms, lease_id)]))
+
+    async def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> None:
+        """Let a lease end `extend_ms` from now; 0 means the queue's visibility timeout. Raises MessageNotFoundError."""
+        check_one(await self._settle([extend(queue, message_id, lease_id, extend_ms)]))
+
+    async def ack_many(self, messages: Iterable[Delivery[Any]]) -> None:
+        """Ack messages in as few requests as possible. Raises AckManyError if some were not acked."""
+        settled = [self._settle(acks) for acks in ack_groups(messages)]
+        check_all(await asyncio.gather(*settled, return_exceptions=True))
+
+    async def create_queue(
+        self,
+        name: str,
+        *,
+        visibility_timeout_ms: int | None = None,
+        fairness_header: str | None = None,
+        weight_header: str | None = None,
+        quantum: int | None = None,
+        dedup_window_ms: int | None = None,
+    ) -> str:
+        """Create a queue and return its id. Raises QueueAlreadyExistsError."""
+        config = queue_config(visibility_timeout_ms, fairness_header, weight_header, quantum, dedup_window_ms)
+        return await self._session().admin.create_queue(name, config)
+
+    async def delete_queue(self, name: str) -> int:
+        """Delete a queue and return how many messages went with it. Raises QueueNotFoundError."""
+        return await self._session().admin.delete_queue(name)
+
+    async def list_queues(self) -> list[QueueInfo]:
+        """All queues, in the order of their names."""
+        return await self._session().admin.list_queues()
+
+    async def queue_stats(self, name: str, max_keys: int = 20) -> QueueStats:
+        """A queue in detail, with those fairness keys that have most to deliver. Raises QueueNotFoundError."""
+        return await self._session().admin.queue_stats(name, max_keys)
+
+    def _session(self) -> Session:
+        if self._closed:
+            raise ClientClosedError("the client is closed")
+        if self._opened is None:
+            self._opened = Session(self._addr, self._timeout)
+        return self._opened
+
+    def _send(self, chunk: Chunk) -> asyncio.Future[list[str | FilaError]]:
+        sent: asyncio.Future[list[str | FilaError]] = asyncio.get_running_loop().create_future()
+        self._session().producer.submit(chunk, sent)
+        return sent
+
+    def _settle(self, settlements: Sequence[Settlement]) -> asyncio.Future[Failures]:
+        settled: asyncio.Future[Failures] = asyncio.get_running_loop().create_future()
+        self._session().settler.submit(settlements, settled)
+        return settled
+
+    def _feed(self, queue: str, max_in_flight: int) -> Feed[AsyncConsumeMessage]:
+        return self._session().feed(queue, max_in_flight, AsyncConsumeMessage, self)
+
+
+class AsyncConsumer(Generic[T]):
+    """What a queue delivers, as an async iterator. Ends with `aclose`, or when nobody refers to it any more."""
+
+    def __init__(self, session: Session, feed: Feed[Any], take: Callable[[], T | None], *, auto_extend: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._session = session
+        self._feed = feed
+        self._take = take
+        session.start(feed, auto_extend)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        while (taken := self._take()) is None:
+            arrived: asyncio.Future[bool] = self._loop.create_future()
+            self._feed.notify(arrived)
+            if not await arrived:
+                raise StopAsyncIteration
+        return taken
+
+    async def aclose(self) -> None:
+        """End the stream: the broker returns what is unsettled at once."""
+        await self._session.stopped(self._feed)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._session.stop, self._feed)

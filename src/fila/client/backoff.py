@@ -1,0 +1,22 @@
+"""How long to wait before the next attempt to connect."""
+
+import random
+
+
+class Backoff:
+    """Doubles from `first_s` to `most_s`. The jitter keeps clients from coming back in step."""
+
+    __slots__ = ("_first_s", "_most_s", "_next_s")
+
+    def __init__(self, first_s: float = 0.02, most_s: float = 1.0) -> None:
+        self._first_s = first_s
+        self._most_s = most_s
+        self._next_s = first_s
+
+    def reset(self) -> None:
+        self._next_s = self._first_s
+
+    def next_wait_s(self) -> float:
+        wait_s = self._next_s
+        self._next_s = min(self._most_s, wait_s * 2)
+        return wait_s * random.uniform(0.5, 1.0)

@@ -1,0 +1,76 @@
+"""The gRPC channel: its options, unary calls with a deadline, and the raw streams.
+
+The streams carry bytes: requests are encoded once, also when they are sent twice.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import grpc
+
+from fila.client.errors import FilaError, from_rpc
+from fila.v1 import service_pb2
+
+#: What a single request or response may weigh. The broker takes requests of this size.
+MAX_RPC_BYTES = 16 << 20
+
+_OPTIONS = (
+    ("grpc.max_send_message_length", MAX_RPC_BYTES),
+    ("grpc.max_receive_message_length", MAX_RPC_BYTES),
+    # Clients in one process do not share a connection, nor its flow control and back-off.
+    ("grpc.use_local_subchannel_pool", 1),
+    # A peer that vanished without a word is noticed within 40 s, also by a consumer that only waits.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A restarted broker is found again quickly. The default waits for up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+
+_SERVICE = "/fila.v1.FilaService/"
+
+#: The stream broke on the way, rather than being ended by the broker for a reason.
+TRANSPORT_CODES = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.OK})
+
+Request_contra = TypeVar("Request_contra", contravariant=True)
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+
+class Unary(Protocol[Request_contra, Response]):
+    """A unary method of a generated stub."""
+
+    def __call__(
+        self, request: Request_contra, /, *, timeout: float | None = None
+    ) -> grpc.aio.UnaryUnaryCall[Any, Response]: ...
+
+
+class Connection:
+    """One channel to one broker. To be made on the event loop that uses it."""
+
+    def __init__(self, addr: str, timeout_s: float) -> None:
+        self.addr = addr
+        self.timeout_s = timeout_s
+        self.channel = grpc.aio.insecure_channel(addr, options=_OPTIONS)
+        self.open_enqueue: Callable[[], Any] = self.channel.stream_stream(_SERVICE + "EnqueueStream")
+        self.open_settle: Callable[[], Any] = self.channel.stream_stream(_SERVICE + "Settle")
+        self.open_lease: Callable[[service_pb2.LeaseRequest], Any] = self.channel.unary_stream(
+            _SERVICE + "Lease", request_serializer=service_pb2.LeaseRequest.SerializeToString
+        )
+
+    async def call(self, method: Unary[Request, Response], request: Request) -> Response:
+        """Make a unary call. Raises FilaError."""
+        try:
+            return await method(request, timeout=self.timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise self.translated(error) from error
+
+    def translated(self, error: grpc.aio.AioRpcError) -> FilaError:
+        translated = from_rpc(error)
+        if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+            return type(translated)(f"{self.addr}: {translated}")
+        return translated
+
+    async def close(self) -> None:
+        await self.channel.close()

@@ -1,0 +1,131 @@
+"""What can go wrong, and the one table that turns gRPC status codes into it.
+
+FilaError
++-- QueueNotFoundError        the queue does not exist
++-- QueueAlreadyExistsError   a queue of that name exists
++-- MessageNotFoundError      nobody holds the message under that lease (late, settled before, or never delivered)
++-- InvalidArgumentError      the request itself is wrong
++-- FailedPreconditionError   the request is right, but not now
++-- LimitExceededError        a size limit or backpressure of the broker
++-- UnavailableError          the broker cannot be reached or is shutting down
++-- FilaTimeoutError          no answer in time (also a TimeoutError); the request may or may not have been carried out
++-- PermissionDeniedError     the broker does not accept who asks, or does not allow what is asked
++-- InternalError             the broker failed, or answered with something unexpected
++-- ClientClosedError         the client was closed
++-- EnqueueManyError          some messages of enqueue_many were not accepted
++-- AckManyError              some messages of ack_many were not acked
+"""
+
+from collections.abc import Mapping, Sequence
+
+import grpc
+
+
+class FilaError(Exception):
+    """Base of everything that the SDK raises on its own."""
+
+
+class QueueNotFoundError(FilaError):
+    """The queue does not exist."""
+
+
+class QueueAlreadyExistsError(FilaError):
+    """A queue of that name exists."""
+
+
+class MessageNotFoundError(FilaError):
+    """Nobody holds the message under that lease."""
+
+
+class InvalidArgumentError(FilaError):
+    """The request itself is wrong."""
+
+
+class FailedPreconditionError(FilaError):
+    """The request is right, but not in the present state."""
+
+
+class LimitExceededError(FilaError):
+    """A size limit was passed, or the broker asks for less."""
+
+
+class UnavailableError(FilaError):
+    """The broker cannot be reached or is shutting down."""
+
+
+class FilaTimeoutError(FilaError, TimeoutError):
+    """No answer in time. The request may or may not have been carried out."""
+
+
+class PermissionDeniedError(FilaError):
+    """The broker does not accept who asks, or does not allow what is asked."""
+
+
+class InternalError(FilaError):
+    """The broker failed, or answered with something unexpected."""
+
+
+class ClientClosedError(FilaError):
+    """The client was closed."""
+
+
+class EnqueueManyError(FilaError):
+    """Some messages were not accepted.
+
+    `results` has one entry for each message in order: its id, or the error it met. It ends where sending ended: after a
+    hopeless message, or after a batch that was not answered, nothing more is sent.
+    """
+
+    def __init__(self, results: Sequence[str | FilaError]) -> None:
+        self.results = list(results)
+        self.failed = {index: result for index, result in enumerate(self.results) if isinstance(result, FilaError)}
+        first = next(iter(self.failed.values()))
+        indexes = _shortened([str(index) for index in self.failed])
+        super().__init__(f"{len(self.failed)} of {len(self.results)} messages not enqueued (index {indexes}): {first}")
+
+
+class AckManyError(FilaError):
+    """Some messages were not acked. `failed` has the error of each, by message id; all others were acked."""
+
+    def __init__(self, failed: Mapping[str, FilaError]) -> None:
+        self.failed = dict(failed)
+        first = next(iter(self.failed.values()))
+        super().__init__(f"{len(self.failed)} messages not acked ({_shortened(list(self.failed))}): {first}")
+
+
+#: How many indexes or ids the text of an error lists.
+_LISTED = 10
+
+_BY_CODE: Mapping[grpc.StatusCode, type[FilaError]] = {
+    grpc.StatusCode.ALREADY_EXISTS: QueueAlreadyExistsError,
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    grpc.StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: LimitExceededError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.CANCELLED: UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: FilaTimeoutError,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDeniedError,
+    grpc.StatusCode.UNAUTHENTICATED: PermissionDeniedError,
+}
+
+_CODE_BY_NUMBER: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def from_status(code: grpc.StatusCode, text: str) -> FilaError:
+    """The error for a status. A NOT_FOUND is about a queue when its text says so, else about a message."""
+    if code is grpc.StatusCode.NOT_FOUND:
+        return QueueNotFoundError(text) if text.startswith("queue ") else MessageNotFoundError(text)
+    return _BY_CODE.get(code, InternalError)(text or code.name)
+
+
+def from_number(code: int, text: str) -> FilaError:
+    """The error for the status number that one message of a batch was answered with."""
+    return from_status(_CODE_BY_NUMBER.get(code, grpc.StatusCode.UNKNOWN), text)
+
+
+def from_rpc(error: grpc.aio.AioRpcError) -> FilaError:
+    return from_status(error.code(), error.details() or "")
+
+
+def _shortened(names: list[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")

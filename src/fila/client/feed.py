@@ -1,0 +1,139 @@
+"""Reads one Lease stream ahead of its consumer and reconnects it.
+
+It reads messages as they come, so that prefetched ones are known and extended too; `max_in_flight` bounds them. When the
+connection is lost, what was read but not taken is given back: by the broker if it noticed the loss, else by a nack.
+Handing it out would be a second delivery for nothing, since its lease is most likely gone.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+import grpc
+
+from fila.client.backoff import Backoff
+from fila.client.connection import TRANSPORT_CODES, Connection
+from fila.client.errors import FilaError, InternalError
+from fila.client.held import HeldLeases
+from fila.client.message import Delivery, Settles
+from fila.client.reply import NoReply, Reply
+from fila.client.settler import Nack, Settler
+from fila.v1 import messages_pb2, service_pb2
+
+D = TypeVar("D", bound=Delivery[Any])
+
+
+class Feed(Generic[D]):
+    """What one consumer is delivered. Lives on one event loop, but for `take` and `take_all`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settler: Settler,
+        held: HeldLeases,
+        request: service_pb2.LeaseRequest,
+        make: tuple[type[D], Settles[Any]],
+    ) -> None:
+        self._connection = connection
+        self._settler = settler
+        self._held = held
+        self._request = request
+        self._make = make
+        self._messages: deque[D] = deque()
+        self._waiting: Reply | None = None
+        self._ended = False
+        self._error: FilaError | None = None
+
+    @property
+    def queue(self) -> str:
+        return self._request.queue
+
+    def take(self) -> D | None:
+        """The next message, if it is here already. Callable from any thread, as a deque pops atomically."""
+        try:
+            return self._messages.popleft()
+        except IndexError:
+            return None
+
+    def take_all(self) -> list[D] | None:
+        """All messages that are here, if any. Callable from any thread."""
+        taken: list[D] = []
+        try:
+            while True:
+                taken.append(self._messages.popleft())
+        except IndexError:
+            return taken or None
+
+    def notify(self, reply: Reply) -> None:
+        """`reply` gets True when there are messages, False when the feed was closed, or the FilaError that ended it."""
+        self._waiting = reply
+        self._tell()
+
+    def close(self) -> None:
+        """Nothing more is delivered."""
+        self._ended = True
+        self._messages.clear()
+        self._held.forget_owner(self)
+        self._tell()
+
+    async def run(self) -> None:
+        """Receive until cancelled, or until the broker refuses."""
+        backoff = Backoff()
+        try:
+            while True:
+                try:
+                    await self._receive(backoff)
+                except grpc.aio.AioRpcError as error:
+                    if error.code() not in TRANSPORT_CODES:
+                        raise self._connection.translated(error) from error
+                self._give_back(self.take_all() or [])
+                await asyncio.sleep(backoff.next_wait_s())
+        except FilaError as error:
+            self._fail(error)
+        except Exception as error:
+            self._fail(InternalError(f"the consumer failed: {error!r}"))
+            raise
+
+    async def _receive(self, backoff: Backoff) -> None:
+        """Live through one stream. Raises AioRpcError."""
+        call: Any = self._connection.open_lease(self._request)
+        try:
+            while (response := await call.read()) is not grpc.aio.EOF:
+                backoff.reset()
+                self._deliver(service_pb2.LeaseResponse.FromString(response).messages)
+        finally:
+            call.cancel()
+
+    def _deliver(self, messages: Iterable[messages_pb2.Message]) -> None:
+        kind, client = self._make
+        queue = self._request.queue
+        delivered = [kind(client, queue, message) for message in messages]
+        leases: dict[str, list[str]] = {}
+        for message in delivered:
+            leases.setdefault(message.lease_id, []).append(message.id)
+        for lease_id, message_ids in leases.items():
+            self._held.add(self, queue, lease_id, message_ids)
+        self._messages.extend(delivered)
+        self._tell()
+
+    def _give_back(self, messages: list[D]) -> None:
+        if messages:
+            nacks = [Nack(each.queue, each.lease_id, (each.id,), "", 0) for each in messages]
+            self._settler.submit(nacks, NoReply())
+
+    def _fail(self, error: FilaError) -> None:
+        self._error = error
+        self._ended = True
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._waiting is None or not (self._messages or self._ended):
+            return
+        reply, self._waiting = self._waiting, None
+        if reply.done():
+            return
+        if self._error is not None and not self._messages:
+            reply.set_exception(self._error)
+        else:
+            reply.set_result(bool(self._messages))

@@ -1,0 +1,113 @@
+"""A message as a consumer receives it."""
+
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from typing import Generic, Protocol, TypeVar
+
+from fila.v1 import messages_pb2
+
+#: What settling returns: None with `Client`, an awaitable with `AsyncClient`.
+Settled_co = TypeVar("Settled_co", covariant=True)
+
+
+class Settles(Protocol[Settled_co]):
+    """The client that delivered a message, as far as the message needs it."""
+
+    def ack(self, queue: str, message_id: str, lease_id: str | None = None) -> Settled_co: ...
+    def nack(
+        self, queue: str, message_id: str, error: str = "", *, delay_ms: int = 0, lease_id: str | None = None
+    ) -> Settled_co: ...
+    def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> Settled_co: ...
+
+
+class Delivery(Generic[Settled_co]):
+    """A delivered message, to be settled with `ack` or `nack`.
+
+    Fields are decoded when they are asked for: a fast consumer that looks at one or two does not pay for all.
+    """
+
+    __slots__ = ("_client", "_headers", "_message", "id", "lease_id", "queue")
+
+    #: Given by the broker, increasing in the order of enqueueing.
+    id: str
+    #: The queue it was consumed from.
+    queue: str
+    #: The lease under which this copy was delivered.
+    lease_id: str
+
+    def __init__(self, client: Settles[Settled_co], queue: str, message: messages_pb2.Message) -> None:
+        self._client = client
+        self._message = message
+        self._headers: dict[str, str] | None = None
+        self.id = message.id
+        self.lease_id = message.metadata.lease_id
+        self.queue = queue
+
+    @property
+    def payload(self) -> bytes:
+        return self._message.payload
+
+    @property
+    def headers(self) -> dict[str, str]:
+        if self._headers is None:
+            self._headers = dict(self._message.headers)
+        return self._headers
+
+    @property
+    def fairness_key(self) -> str:
+        """Whose turn the message waited for."""
+        return self._message.metadata.fairness_key
+
+    @property
+    def weight(self) -> int:
+        """The share of its fairness key."""
+        return self._message.metadata.weight
+
+    @property
+    def attempt_count(self) -> int:
+        """How often the message was delivered before and came back."""
+        return self._message.metadata.attempt_count
+
+    @property
+    def priority(self) -> int:
+        """0 is the most urgent."""
+        return self._message.metadata.priority
+
+    @property
+    def throttle_keys(self) -> list[str]:
+        return list(self._message.metadata.throttle_keys)
+
+    @property
+    def enqueued_at(self) -> datetime:
+        return self._message.timestamps.enqueued_at.ToDatetime(UTC)
+
+    @property
+    def leased_at(self) -> datetime:
+        return self._message.timestamps.leased_at.ToDatetime(UTC)
+
+    def ack(self) -> Settled_co:
+        """Done: remove it for good. Raises MessageNotFoundError when its lease has ended."""
+        return self._client.ack(self.queue, self.id, self.lease_id)
+
+    def nack(self, error: str = "", *, delay_ms: int = 0) -> Settled_co:
+        """Give it back, to be delivered again after `delay_ms`. Raises MessageNotFoundError like `ack`."""
+        return self._client.nack(self.queue, self.id, error, delay_ms=delay_ms, lease_id=self.lease_id)
+
+    def extend(self, extend_ms: int = 0) -> Settled_co:
+        """Hold it for `extend_ms` from now; 0 means the queue's visibility timeout."""
+        return self._client.extend(self.queue, self.id, self.lease_id, extend_ms)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r}, queue={self.queue!r}, attempt_count={self.attempt_count})"
+
+
+class ConsumeMessage(Delivery[None]):
+    """A message that `Client` delivered."""
+
+    __slots__ = ()
+
+
+class AsyncConsumeMessage(Delivery[Awaitable[None]]):
+    """A message that `AsyncClient` delivered. Its `ack`, `nack` and `extend` are to be awaited."""
+
+    __slots__ = ()

@@ -1,0 +1,89 @@
+"""Sends messages exactly once: coalesces concurrent enqueues into numbered batches on one stream.
+
+A producer has a random id and numbers its batches from 1. A batch whose answer was lost is sent again with its number,
+and the broker, which remembers its last answers to each producer, enqueues nothing twice. A batch that timed out keeps
+its number and does not go onto a later stream: its messages were enqueued once, or not at all.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from uuid import uuid4
+
+from fila.client.connection import Connection
+from fila.client.encoding import MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, Chunk
+from fila.client.errors import FilaError, InternalError, from_number
+from fila.client.outbox import Batch
+from fila.client.reply import Reply
+from fila.client.stream import BatchStream
+from fila.client.waiter import Waiter
+from fila.v1 import service_pb2
+
+
+@dataclass(slots=True, eq=False)
+class Enqueue(Waiter):
+    """One caller's messages. The answer is a list with an id or an error for each."""
+
+    chunk: Chunk
+
+
+class EnqueueCodec:
+    """Numbers the batches of one producer."""
+
+    def __init__(self, producer_id: str) -> None:
+        self._producer_id = producer_id
+        self._sequence = 0
+
+    def make_batch(self, gathered: deque[Enqueue]) -> Batch[Enqueue] | None:
+        enqueues: list[Enqueue] = []
+        queue = ""
+        count = size = 0
+        while gathered:
+            chunk = gathered[0].chunk
+            if gathered[0].waits():
+                count += chunk.count
+                size += len(chunk.frames)
+                full = count > MAX_BATCH_MESSAGES or size > MAX_BATCH_BYTES
+                if enqueues and (full or (queue and chunk.queue and chunk.queue != queue)):
+                    break
+                queue = queue or chunk.queue
+                enqueues.append(gathered[0])
+            gathered.popleft()
+        if not enqueues:
+            return None
+        self._sequence += 1
+        head = service_pb2.EnqueueBatchRequest(producer_id=self._producer_id, sequence=self._sequence, queue=queue)
+        data = b"".join([*(enqueue.chunk.frames for enqueue in enqueues), head.SerializeToString()])
+        return Batch(data, enqueues)
+
+    def answer(self, batch: Batch[Enqueue], response: bytes) -> None:
+        results = _results(response)
+        expected = sum(enqueue.chunk.count for enqueue in batch.waiters)
+        start = 0
+        for enqueue in batch.waiters:
+            if len(results) != expected:
+                enqueue.fail(InternalError(f"the broker answered {len(results)} of {expected} messages"))
+            enqueue.answer(results[start : start + enqueue.chunk.count])
+            start += enqueue.chunk.count
+
+
+class Producer:
+    """The enqueueing half of a client. Lives on one event loop."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._timeout_s = connection.timeout_s
+        self._stream = BatchStream(connection.open_enqueue, EnqueueCodec(uuid4().hex), connection.timeout_s)
+        self.close = self._stream.close
+
+    def submit(self, chunk: Chunk, reply: Reply) -> None:
+        """Send messages. `reply` gets a list with an id or a FilaError for each, or an exception for all."""
+        self._stream.submit(Enqueue(reply, self._loop.time() + self._timeout_s, chunk))
+
+
+def _results(response: bytes) -> list[str | FilaError]:
+    results = service_pb2.EnqueueBatchResponse.FromString(response).results
+    ids: list[str | FilaError] = [result.message_id for result in results]
+    if "" in ids:  # only a refused message has no id
+        return [result.message_id or from_number(result.error.code, result.error.message) for result in results]
+    return ids

@@ -1,0 +1,60 @@
+"""Everything that a client keeps, put together. Both faces of the SDK stand on it."""
+
+import asyncio
+from typing import Any, TypeVar
+
+from fila.client.admin import Admin
+from fila.client.connection import Connection
+from fila.client.errors import InvalidArgumentError
+from fila.client.feed import Feed
+from fila.client.held import HeldLeases
+from fila.client.keeper import keep_leases
+from fila.client.message import Delivery, Settles
+from fila.client.producer import Producer
+from fila.client.settler import Settler
+from fila.v1 import service_pb2
+
+D = TypeVar("D", bound=Delivery[Any])
+
+
+class Session:
+    """One connection to a broker with its streams. Lives on one event loop, where it must be made."""
+
+    def __init__(self, addr: str, timeout_s: float) -> None:
+        self._connection = Connection(addr, timeout_s)
+        self._held = HeldLeases()
+        self.admin = Admin(self._connection)
+        self.producer = Producer(self._connection)
+        self.settler = Settler(self._connection, self._held)
+        self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}
+
+    def feed(self, queue: str, max_in_flight: int, kind: type[D], client: Settles[Any]) -> Feed[D]:
+        """What `client` will be delivered as messages of this kind. Raises InvalidArgumentError."""
+        try:
+            request = service_pb2.LeaseRequest(queue=queue, max_in_flight=max_in_flight)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(str(error)) from error
+        return Feed(self._connection, self.settler, self._held, request, (kind, client))
+
+    def start(self, feed: Feed[Any], auto_extend: bool) -> None:
+        tasks = self._feeds[feed] = [asyncio.create_task(feed.run())]
+        if auto_extend:
+            tasks.append(asyncio.create_task(keep_leases(feed, feed.queue, self.admin, self._held, self.settler)))
+
+    def stop(self, feed: Feed[Any]) -> list[asyncio.Task[None]]:
+        """End the stream: the broker returns what is unsettled at once. Returns what is still ending."""
+        feed.close()
+        tasks = self._feeds.pop(feed, [])
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    async def stopped(self, feed: Feed[Any]) -> None:
+        await asyncio.gather(*self.stop(feed), return_exceptions=True)
+
+    async def close(self) -> None:
+        for feed in list(self._feeds):
+            await self.stopped(feed)
+        await self.producer.close()
+        await self.settler.close()
+        await self._connection.close()

@@ -1,0 +1,157 @@
+"""Keeps one bidirectional stream of batches going: opens it when there is work, writes, reads, reconnects, times out.
+
+What goes next is decided by `Outbox`. New batches are made of whatever has gathered at the moment when there is room on
+the wire: a lone request leaves at the next turn of the event loop, and under load batches grow by themselves.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import grpc
+
+from fila.client.backoff import Backoff
+from fila.client.connection import TRANSPORT_CODES
+from fila.client.errors import ClientClosedError, FilaError, FilaTimeoutError, InternalError, from_rpc
+from fila.client.outbox import Batch, Outbox
+from fila.client.waiter import Waiter, expire
+
+#: Batches on the wire without an answer. The broker remembers its last 64 answers to a producer.
+WINDOW = 8
+
+#: Deadlines are looked at no more often than this, so that timeouts under load cost little.
+SWEEP_S = 0.05
+
+W = TypeVar("W", bound=Waiter)
+
+
+class Codec(Protocol[W]):
+    """Turns requests into a batch, and its answer into answers."""
+
+    def make_batch(self, gathered: deque[W]) -> Batch[W] | None:
+        """Take from the left what fits into one batch, leaving out those who do not wait any more."""
+        ...
+
+    def answer(self, batch: Batch[W], response: bytes) -> None: ...
+
+
+class BatchStream(Generic[W]):
+    """Carries requests to the broker, through lost connections, until they are answered or their time is over."""
+
+    def __init__(self, open_call: Callable[[], Any], codec: Codec[W], timeout_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._open_call = open_call
+        self._codec = codec
+        self._timeout_s = timeout_s
+        self._gathered: deque[W] = deque()
+        self._outbox: Outbox[W] = Outbox(WINDOW)
+        self._backoff = Backoff()
+        self._idle: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._trouble = ""
+        self._closed: FilaError | None = None
+
+    def submit(self, waiter: W) -> None:
+        if self._closed is not None:
+            waiter.fail(self._closed)
+            return
+        self._gathered.append(waiter)
+        self._wake()
+        if self._task is None:
+            self._task = self._loop.create_task(self._run())
+        if self._timer is None:
+            self._timer = self._loop.call_at(waiter.deadline, self._sweep)
+
+    async def close(self) -> None:
+        self._give_up(ClientClosedError("the client is closed"))
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                while not self._busy():
+                    await self._sleep()
+                await self._serve()
+        except Exception as error:
+            # A defect. It must reach the callers, who would wait for nothing.
+            self._give_up(InternalError(f"the stream failed: {error!r}"))
+            raise
+
+    def _busy(self) -> bool:
+        return bool(self._outbox or self._gathered)
+
+    async def _serve(self) -> None:
+        """Live through one stream, from opening it to its end."""
+        call = self._open_call()
+        writer = self._loop.create_task(self._write(call))
+        failure: grpc.aio.AioRpcError | None = None
+        try:
+            await self._read(call)
+        except grpc.aio.AioRpcError as error:
+            failure = error
+        finally:
+            call.cancel()
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+        if failure is None or failure.code() in TRANSPORT_CODES:
+            self._outbox.lost()
+        elif (blamed := self._outbox.refused()) is not None:
+            for waiter in blamed.waiters:
+                waiter.fail(from_rpc(failure))
+        self._trouble = "the broker closed the stream" if failure is None else failure.details() or ""
+        if self._busy():
+            await asyncio.sleep(self._backoff.next_wait_s())
+
+    async def _write(self, call: Any) -> None:
+        while True:
+            batch = self._outbox.next(self._make_batch)
+            if batch is None:
+                await self._sleep()
+                continue
+            try:
+                await call.write(batch.data)
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                return  # the reader learns why
+
+    async def _read(self, call: Any) -> None:
+        """Hand out answers until the stream ends. Raises AioRpcError."""
+        while (response := await call.read()) is not grpc.aio.EOF:
+            batch = self._outbox.answered()
+            if batch is None:
+                raise InternalError("the broker answered what was not asked")
+            self._codec.answer(batch, response)
+            self._backoff.reset()
+            self._trouble = ""
+            self._wake()
+
+    def _make_batch(self) -> Batch[W] | None:
+        return self._codec.make_batch(self._gathered)
+
+    async def _sleep(self) -> None:
+        self._idle = self._loop.create_future()
+        await self._idle
+
+    def _wake(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def _sweep(self) -> None:
+        """Fail what has waited too long, and come back when the next one is due."""
+        now = self._loop.time()
+        because = f" ({self._trouble})" if self._trouble else ""
+        error = FilaTimeoutError(f"no answer within {self._timeout_s:g} s{because}")
+        due = expire((*self._outbox.waiters(), *self._gathered), now, error)
+        self._timer = None if due is None else self._loop.call_at(max(due, now + SWEEP_S), self._sweep)
+
+    def _give_up(self, error: FilaError) -> None:
+        self._closed = error
+        for waiter in (*self._outbox.waiters(), *self._gathered):
+            waiter.fail(error)
+        self._outbox.clear()
+        self._gathered.clear()

@@ -1,0 +1,214 @@
+"""The SDK for programs that block: the same session, on an event loop in a background thread."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from fila.client.admin import QueueInfo, QueueStats, queue_config
+from fila.client.bulk import Bulk
+from fila.client.encoding import Chunk, OutgoingMessage, encode
+from fila.client.errors import ClientClosedError, FilaError
+from fila.client.feed import Feed
+from fila.client.message import ConsumeMessage, Delivery
+from fila.client.reply import ThreadReply
+from fila.client.session import Session
+from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack
+from fila.client.thread import LoopThread
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to a Fila broker. May be used by several threads; their calls travel together.
+
+        with Client("localhost:5555") as client:
+            client.enqueue("orders", {"tenant": "acme"}, b"...")
+            for message in client.consume("orders"):
+                message.ack()
+
+    Every method raises FilaError. `timeout` is how many seconds a call may take, reconnecting included.
+    """
+
+    def __init__(self, addr: str = "localhost:5555", *, timeout: float = 5.0) -> None:
+        self._thread = LoopThread()
+        self._session = self._thread.run(partial(_open, addr, timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection. Calls under way in other threads raise ClientClosedError, consumers end."""
+        self._thread.stop(self._session.close)
+        self._thread.join()
+
+    def __del__(self) -> None:
+        self._thread.stop(self._session.close)
+
+    def enqueue(
+        self,
+        queue: str,
+        headers: Mapping[str, str] | None = None,
+        payload: bytes = b"",
+        *,
+        delay_ms: int = 0,
+        priority: int | None = None,
+        dedup_key: str | None = None,
+    ) -> str:
+        """Enqueue one message and return its id once it is durable."""
+        chunk = encode(queue, OutgoingMessage(payload, headers, delay_ms, priority, dedup_key))
+        [result] = self._send(chunk).result()
+        if isinstance(result, FilaError):
+            raise result
+        return result
+
+    def enqueue_many(self, queue: str, messages: Iterable[OutgoingMessage | bytes]) -> list[str]:
+        """Enqueue messages in order, in batches, and return their ids once all are durable.
+
+        Raises EnqueueManyError, with a result for each message, if some were not accepted.
+        """
+        bulk = Bulk(queue, messages)
+        under_way: deque[tuple[Chunk, ThreadReply[list[str | FilaError]]]] = deque()
+
+        def oldest() -> None:
+            chunk, sent = under_way.popleft()
+            try:
+                bulk.add(chunk, sent.result())
+            except FilaError as error:
+                bulk.add(chunk, error)
+
+        for chunk in bulk.chunks():
+            under_way.append((chunk, self._send(chunk)))
+            if len(under_way) >= bulk.window:
+                oldest()
+        while under_way:
+            oldest()
+        return bulk.ids()
+
+    def consume(self, queue: str, *, max_in_flight: int = 100, auto_extend: bool = True) -> "Consumer[ConsumeMessage]":
+        """Messages as they are delivered, never more than `max_in_flight` unsettled ones.
+
+        Leaving the loop ends the stream and returns what is unsettled. While it is open, the leases of all unsettled
+        messages are extended, unless `auto_extend` is off.
+        """
+        feed = self._session.feed(queue, max_in_flight, ConsumeMessage, self)
+        return Consumer(self._thread, self._session, feed, feed.take, auto_extend=auto_extend)
+
+    def consume_batches(
+        self, queue: str, *, max_in_flight: int = 1000, auto_extend: bool = True
+    ) -> "Consumer[list[ConsumeMessage]]":
+        """Like `consume`, but lists of all messages that are here. With `ack_many` the fast way to consume."""
+        feed = self._session.feed(queue, max_in_flight, ConsumeMessage, self)
+        return Consumer(self._thread, self._session, feed, feed.take_all, auto_extend=auto_extend)
+
+    def ack(self, queue: str, message_id: str, lease_id: str | None = None) -> None:
+        """Remove a delivered message for good. Raises MessageNotFoundError when it is not held under that lease."""
+        check_one(self._settle([ack(queue, message_id, lease_id)]).result())
+
+    def nack(
+        self, queue: str, message_id: str, error: str = "", *, delay_ms: int = 0, lease_id: str | None = None
+    ) -> None:
+        """Give a delivered message back, to be delivered again after `delay_ms`. Raises MessageNotFoundError."""
+        check_one(self._settle([nack(queue, message_id, error, delay_ms, lease_id)]).result())
+
+    def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> None:
+        """Let a lease end `extend_ms` from now; 0 means the queue's visibility timeout. Raises MessageNotFoundError."""
+        check_one(self._settle([extend(queue, message_id, lease_id, extend_ms)]).result())
+
+    def ack_many(self, messages: Iterable[Delivery[Any]]) -> None:
+        """Ack messages in as few requests as possible. Raises AckManyError if some were not acked."""
+        check_all([settled.result() for settled in [self._settle(acks) for acks in ack_groups(messages)]])
+
+    def create_queue(
+        self,
+        name: str,
+        *,
+        visibility_timeout_ms: int | None = None,
+        fairness_header: str | None = None,
+        weight_header: str | None = None,
+        quantum: int | None = None,
+        dedup_window_ms: int | None = None,
+    ) -> str:
+        """Create a queue and return its id. Raises QueueAlreadyExistsError."""
+        config = queue_config(visibility_timeout_ms, fairness_header, weight_header, quantum, dedup_window_ms)
+        return self._thread.run(partial(self._session.admin.create_queue, name, config))
+
+    def delete_queue(self, name: str) -> int:
+        """Delete a queue and return how many messages went with it. Raises QueueNotFoundError."""
+        return self._thread.run(partial(self._session.admin.delete_queue, name))
+
+    def list_queues(self) -> list[QueueInfo]:
+        """All queues, in the order of their names."""
+        return self._thread.run(self._session.admin.list_queues)
+
+    def queue_stats(self, name: str, max_keys: int = 20) -> QueueStats:
+        """A queue in detail, with those fairness keys that have most to deliver. Raises QueueNotFoundError."""
+        return self._thread.run(partial(self._session.admin.queue_stats, name, max_keys))
+
+    def _send(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
+        sent: ThreadReply[list[str | FilaError]] = ThreadReply()
+        self._thread.post(self._session.producer.submit, chunk, sent)
+        return sent
+
+    def _settle(self, settlements: Sequence[Settlement]) -> ThreadReply[Failures]:
+        settled: ThreadReply[Failures] = ThreadReply()
+        self._thread.post(self._session.settler.submit, settlements, settled)
+        return settled
+
+
+class Consumer(Generic[T]):
+    """What a queue delivers, as an iterator. Ends with `close`, or when nobody refers to it any more."""
+
+    def __init__(
+        self,
+        thread: LoopThread,
+        session: Session,
+        feed: Feed[Any],
+        take: Callable[[], T | None],
+        *,
+        auto_extend: bool,
+    ) -> None:
+        self._thread = thread
+        self._session = session
+        self._feed = feed
+        self._take = take
+        thread.post(session.start, feed, auto_extend)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        while (taken := self._take()) is None:
+            arrived: ThreadReply[bool] = ThreadReply()
+            self._thread.post(self._feed.notify, arrived)
+            if not arrived.result():
+                raise StopIteration
+        return taken
+
+    def close(self) -> None:
+        """End the stream: the broker returns what is unsettled at once."""
+        with suppress(ClientClosedError):
+            self._thread.run(partial(self._session.stopped, self._feed))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with suppress(ClientClosedError):
+            self._thread.post(self._session.stop, self._feed)
+
+
+async def _open(addr: str, timeout_s: float) -> Session:
+    return Session(addr, timeout_s)
