@@ -19,7 +19,7 @@ from fila.cli import output, render
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
-    from fila.client import ConsumeMessage
+    from fila.client import Client, ConsumeMessage
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ Examples:
 )
 @session_options
 @pass_session
-def consume(session: Session, **choices: Any) -> None:
+def consume(session: Session, /, **choices: Any) -> None:
     """Print the messages of QUEUE as they come, and ack them.
 
     With --no-ack they go back to the queue when the command ends, and count one more attempt. Bytes that could harm a
@@ -89,7 +89,7 @@ def consume(session: Session, **choices: Any) -> None:
         for batch in take(until_silent(stream, plan.wait_s), plan.count):
             _write(session, batch)
             if plan.ack:
-                client.ack_many(batch)
+                _ack(client, batch)
 
 
 def take(batches: Iterable[Sequence[T]], count: int | None) -> Iterator[Sequence[T]]:
@@ -126,6 +126,16 @@ def _pump(items: Iterable[T], arrived: SimpleQueue[T | Exception]) -> None:
             arrived.put(item)
     except Exception as error:  # noqa: BLE001  the consuming thread raises it
         arrived.put(error)
+
+
+def _ack(client: Client, batch: Sequence[ConsumeMessage]) -> None:
+    from fila.client.errors import AckManyError
+
+    try:
+        client.ack_many(batch)
+    except AckManyError as error:
+        reason = output.printable(str(next(iter(error.failed.values()))))
+        click.echo(f"Warning: {output.count(len(error.failed), 'message')} may come again: {reason}", err=True)
 
 
 def _write(session: Session, batch: Sequence[ConsumeMessage]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterator, Mapping, Sequence
+from io import BufferedIOBase
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -16,25 +16,20 @@ from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
     from fila.client import Client
+    from fila.client.errors import EnqueueManyError, FilaError
 
-#: Lines sent with one call: enough that the calls cost little beside the messages, few enough that ids appear soon.
-_CHUNK = 1000
+#: Input read at a time: enough that calls cost little beside the messages, little enough that ids appear soon.
+_CHUNK_BYTES = 1 << 16
 
 
-class Header(click.ParamType):
-    """KEY=VALUE, where the value may be empty and may contain `=`."""
-
-    name = "KEY=VALUE"
-
-    def convert(
-        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        key, equals, content = value.partition("=")
+def _parse_headers(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    headers = {}
+    for each in values:
+        key, equals, value = each.partition("=")
         if not key or not equals:
-            self.fail(f'"{output.printable(value)}" is not of the form key=value', param, ctx)
-        return key, content
+            raise click.BadParameter(f'"{output.printable(each)}" is not of the form key=value', ctx, param)
+        headers[key] = value
+    return headers
 
 
 @click.command(
@@ -47,7 +42,15 @@ Examples:
 )
 @click.argument("queue")
 @click.argument("payload", required=False)
-@click.option("-H", "--header", "headers", type=Header(), multiple=True, help="A header; may be given several times.")
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=_parse_headers,
+    help="A header; may be given several times.",
+)
 @click.option(
     "--delay", "delay_ms", type=click.IntRange(min=0), default=0, metavar="MS", help="Deliver it only after this long."
 )
@@ -60,28 +63,27 @@ Examples:
 @pass_session
 def enqueue(
     session: Session,
+    /,
     queue: str,
     payload: str | None,
-    source: BinaryIO | None,
+    source: BufferedIOBase | None,
     lines: bool,
     quiet: bool,
-    headers: tuple[tuple[str, str], ...],
     **options: Any,
 ) -> None:
     """Put PAYLOAD into QUEUE and print the id it was given.
 
     Without PAYLOAD, or with -, the payload is read from --file or stdin. The answer comes when the message is durable.
     """
-    if lines and options["dedup_key"]:
+    if lines and options["dedup_key"] is not None:
         raise click.UsageError("--dedup-key names one message: it does not go with --lines.")
     if payload is not None and (source or (lines and payload != "-")):
         raise click.UsageError("give either PAYLOAD or --file, and with --lines no PAYLOAD.")
-    template = {"headers": dict(headers), **options}
     with session.client() as client:
         if lines:
-            sent = _enqueue_lines(session, client, queue, source or _stdin(), template, quiet)
+            sent = _enqueue_lines(session, client, queue, source or _stdin(), options, quiet)
         else:
-            ids = [client.enqueue(queue, payload=_single_payload(payload, source), **template)]
+            ids = [client.enqueue(queue, payload=_single_payload(payload, source), **options)]
             sent = len(ids)
             if not quiet:
                 click.echo(_ids_text(session, ids))
@@ -91,32 +93,56 @@ def enqueue(
         click.echo(f'Enqueued {output.count(sent, "message")} to "{output.printable(queue)}"')
 
 
-def _single_payload(payload: str | None, source: BinaryIO | None) -> bytes:
+def _single_payload(payload: str | None, source: BufferedIOBase | None) -> bytes:
     if payload is not None and payload != "-":
         return os.fsencode(payload)  # the bytes that were typed, also when they are not UTF-8
     return (source or _stdin()).read()
 
 
-def _stdin() -> BinaryIO:
+def _stdin() -> BufferedIOBase:
     if sys.stdin.isatty():
         click.echo("Reading from the terminal; end with Ctrl-D.", err=True)
-    return sys.stdin.buffer
+    return cast("BufferedIOBase", sys.stdin.buffer)
 
 
 def _enqueue_lines(
-    session: Session, client: Client, queue: str, source: BinaryIO, template: Mapping[str, Any], quiet: bool
+    session: Session, client: Client, queue: str, source: BufferedIOBase, template: Mapping[str, Any], quiet: bool
 ) -> int:
     from fila.client import OutgoingMessage
+    from fila.client.errors import EnqueueManyError
 
     sent = 0
     with Progress(size_of(source)) as progress:
-        while lines := list(islice(source, _CHUNK)):
-            ids = client.enqueue_many(queue, [OutgoingMessage(line.rstrip(b"\r\n"), **template) for line in lines])
-            sent += len(ids)
-            if not quiet:
+        for lines in arriving_lines(source):
+            messages = [OutgoingMessage(line.removesuffix(b"\r"), **template) for line in lines]
+            refused: EnqueueManyError | None = None
+            try:
+                ids = client.enqueue_many(queue, messages)
+            except EnqueueManyError as error:
+                refused, ids = error, [each for each in error.results if isinstance(each, str)]
+            if ids and not quiet:
                 progress.write(_ids_text(session, ids))
-            progress.advance(messages=len(ids), read=sum(map(len, lines)))
+            if refused:
+                raise _first_refusal(refused, sent) from refused
+            progress.advance(messages=len(ids), read=sum(map(len, lines)) + len(lines))
+            sent += len(ids)
     return sent
+
+
+def arriving_lines(source: BufferedIOBase) -> Iterator[list[bytes]]:
+    """The lines that are there, without their ends, as soon as they are: a slow writer is not waited for."""
+    rest = b""
+    while data := source.read1(_CHUNK_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def _first_refusal(error: EnqueueManyError, lines_before: int) -> FilaError:
+    index, first = next(iter(error.failed.items()))
+    return type(first)(f"line {lines_before + index + 1}: {first}")
 
 
 def _ids_text(session: Session, ids: Sequence[str]) -> str:

@@ -17,20 +17,27 @@ from fila.cli.output import printable, wants_colour
 from fila.cli.queues import queue
 from fila.cli.session import Session, global_options
 
-REFUSED, UNREACHABLE, INTERRUPTED = 1, 3, 130
+INTERRUPTED = 130
 
 
-class Failure(click.ClickException):
-    """An error that the user reads as one line."""
+class Refused(click.ClickException):
+    """Something was not done, for a reason that the user reads as one line."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    exit_code = 1
+
+    def __init__(self, message: str) -> None:
         super().__init__(printable(message))
-        self.exit_code = exit_code
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Writes `Error: ...` to stderr."""
         colour = wants_colour(sys.stderr)
         click.echo(f"{click.style('Error:', fg='red', bold=True)} {self.message}", file=file, err=True, color=colour)
+
+
+class Unreachable(Refused):
+    """Nothing was done, since no broker answers."""
+
+    exit_code = 3
 
 
 class FilaGroup(click.Group):
@@ -51,18 +58,18 @@ class FilaGroup(click.Group):
             raise _failure(error, ctx.ensure_object(Session)) from error
 
 
-def _failure(error: Exception, session: Session) -> Failure:
+def _failure(error: Exception, session: Session) -> Refused:
     from fila.client import errors
 
     match error:
         case errors.FilaTimeoutError():
-            return Failure(f"the broker at {session.addr} did not answer within {session.timeout:g} s", UNREACHABLE)
+            return Unreachable(f"the broker at {session.addr} did not answer within {session.timeout:g} s")
         case errors.UnavailableError():
-            return Failure(f"no broker answers at {session.addr} (is fila-server running?)", UNREACHABLE)
+            return Unreachable(f"no broker answers at {session.addr} (is fila-server running?)")
         case errors.FilaError() | OSError():
-            return Failure(str(error), REFUSED)
+            return Refused(str(error))
         case _:
-            return Failure(f"unexpected {type(error).__name__}: {error}", REFUSED)
+            return Refused(f"unexpected {type(error).__name__}: {error}")
 
 
 def _abandon_stdout() -> None:

@@ -97,9 +97,9 @@ def duration(milliseconds: int) -> str:
     return f"{milliseconds / 1000:g} s" if milliseconds >= 1000 else f"{milliseconds} ms"
 
 
-def moment(when: datetime | None) -> str:
+def moment(when: datetime) -> str:
     """A point in time to the second, in UTC."""
-    return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if when else "unknown"
+    return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _cell(value: str | int) -> str:

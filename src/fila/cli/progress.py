@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from io import BufferedIOBase
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 
-def size_of(source: BinaryIO) -> int | None:
+def size_of(source: BufferedIOBase) -> int | None:
     """How many bytes are to come, where that can be known."""
     try:
         about = os.fstat(source.fileno())

@@ -44,7 +44,7 @@ Examples:
 @click.option("--dedup-window", "dedup_window_ms", type=int, metavar="MS", help="How long dedup keys are remembered.")
 @session_options
 @pass_session
-def create(session: Session, name: str, **settings: Any) -> None:
+def create(session: Session, /, name: str, **settings: Any) -> None:
     """Create the queue NAME. What is not given takes the broker's default."""
     with session.client() as client:
         client.create_queue(name, **settings)
@@ -63,7 +63,7 @@ Examples:
 )
 @session_options
 @pass_session
-def list_queues(session: Session) -> None:
+def list_queues(session: Session, /) -> None:
     """List all queues with their basic figures."""
     with session.client() as client:
         queues = client.list_queues()
@@ -86,7 +86,7 @@ Examples:
 @click.option("--keys", type=click.IntRange(min=1), default=20, metavar="N", help="How many keys to show (default 20).")
 @session_options
 @pass_session
-def inspect(session: Session, name: str, keys: int) -> None:
+def inspect(session: Session, /, name: str, keys: int) -> None:
     """Show the figures, settings and fairness keys of the queue NAME, the keys with the longest backlog first."""
     with session.client() as client:
         stats = client.queue_stats(name, max_keys=keys)
@@ -106,7 +106,7 @@ Examples:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask, even when there are messages.")
 @session_options
 @pass_session
-def delete(session: Session, name: str, yes: bool) -> None:
+def delete(session: Session, /, name: str, yes: bool) -> None:
     """Delete the queue NAME with all its messages.
 
     On a terminal, a queue that holds messages is deleted only after a yes.

@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 import base64
-from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fila.cli import output
+
+if TYPE_CHECKING:
+    from fila.client import ConsumeMessage
 
 _HEX_BYTES = 32
 
 
-class Received(Protocol):
-    """What is shown of a message."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def queue(self) -> str: ...
-    @property
-    def headers(self) -> dict[str, str]: ...
-    @property
-    def payload(self) -> bytes: ...
-    @property
-    def fairness_key(self) -> str: ...
-    @property
-    def weight(self) -> int: ...
-    @property
-    def priority(self) -> int: ...
-    @property
-    def attempt_count(self) -> int: ...
-    @property
-    def enqueued_at(self) -> datetime | None: ...
-    @property
-    def leased_at(self) -> datetime | None: ...
-
-
-def human(message: Received) -> str:
+def human(message: ConsumeMessage) -> str:
     """A line about the message, one of its headers if it has any, then the payload, indented.
 
     The indentation is what tells a payload from the line about the next message, whatever the payload says.
@@ -76,7 +53,7 @@ def size(number: int) -> str:
     return f"{number / 1024:.1f} KiB" if number < 1024 * 1024 else f"{number / 1024 / 1024:.1f} MiB"
 
 
-def as_json(message: Received) -> dict[str, Any]:
+def as_json(message: ConsumeMessage) -> dict[str, Any]:
     """Everything about the message. The payload is `payload` if it is UTF-8 text, and else `payload_base64`."""
     try:
         payload = {"payload": message.payload.decode()}
@@ -89,8 +66,8 @@ def as_json(message: Received) -> dict[str, Any]:
         "weight": message.weight,
         "priority": message.priority,
         "attempt_count": message.attempt_count,
-        "enqueued_at": message.enqueued_at.isoformat() if message.enqueued_at else None,
-        "leased_at": message.leased_at.isoformat() if message.leased_at else None,
+        "enqueued_at": message.enqueued_at.isoformat(),
+        "leased_at": message.leased_at.isoformat(),
         "headers": dict(message.headers),
         **payload,
     }

@@ -1,6 +1,6 @@
 """What all commands share: where the broker is, how to answer, and the options that say so.
 
-The SDK is imported on first use, so that `fila --help` and completion do not pay for gRPC.
+The SDK is imported on first use, so that help and completion need not pay for gRPC.
 """
 
 from __future__ import annotations
@@ -43,18 +43,6 @@ class Session:
 pass_session = click.make_pass_decorator(Session, ensure=True)
 
 
-class Address(click.ParamType):
-    """HOST:PORT, checked before anything is sent."""
-
-    name = "HOST:PORT"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        host, _, port = value.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            self.fail(f'"{value}" is not an address such as localhost:5555', param, ctx)
-        return value
-
-
 def session_options(command: _Command) -> _Command:
     """Adds `--addr`, `--timeout` and `--json` to a command."""
     return _add_session_options(command, addr_variable=None)
@@ -66,21 +54,24 @@ def global_options(group: _Command) -> _Command:
 
 
 def _add_session_options(command: _Command, addr_variable: str | None) -> _Command:
-    remembered: dict[str, Any] = {"expose_value": False, "callback": _remember}
-    as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.", **remembered)
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Answer in JSON.", callback=_remember, expose_value=False
+    )
     timeout = click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
         help=f"How long to wait for an answer (default {DEFAULT_TIMEOUT_S:g}).",
-        **remembered,
+        callback=_remember,
+        expose_value=False,
     )
     addr = click.option(
         "--addr",
-        type=Address(),
+        metavar="HOST:PORT",
         envvar=addr_variable,
         help=f"The broker (default {DEFAULT_ADDR}, or $FILA_ADDR).",
-        **remembered,
+        callback=_remember_addr,
+        expose_value=False,
     )
     return addr(timeout(as_json(command)))
 
@@ -89,3 +80,11 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     session = ctx.ensure_object(Session)
     if value and param.name is not None:
         setattr(session, param.name, value)
+
+
+def _remember_addr(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        host, _, port = value.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise click.BadParameter(f'"{value}" is not an address such as {DEFAULT_ADDR}', ctx, param)
+        ctx.ensure_object(Session).addr = value

@@ -19,8 +19,8 @@ _KEY = ("fairness_key", "weight", "pending", "delivered", "deficit")
 
 
 def held_messages(summary: QueueInfo) -> int:
-    """All that deleting the queue would destroy."""
-    return summary.depth + summary.in_flight + summary.delayed
+    """All that deleting the queue would destroy. The depth includes what is delayed, but not what is in flight."""
+    return summary.depth + summary.in_flight
 
 
 def summary_json(summary: QueueInfo) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def stats_json(stats: QueueStats) -> dict[str, Any]:
     """All that is known of one queue."""
     return {
         **summary_json(stats.summary),
-        "created_at": stats.created_at.isoformat() if stats.created_at else None,
+        "created_at": stats.created_at.isoformat(),
         "config": _fields(stats.config, _CONFIG),
         "counters": _fields(stats.counters, _COUNTERS),
         "scheduler": _fields(stats.scheduler, ("quantum", "round", "active_keys")),

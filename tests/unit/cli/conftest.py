@@ -96,8 +96,8 @@ def received(message_id, payload=b"hello"):
         weight=1,
         priority=5,
         attempt_count=0,
-        enqueued_at=None,
-        leased_at=None,
+        enqueued_at=datetime(2026, 1, 2, tzinfo=UTC),
+        leased_at=datetime(2026, 1, 2, tzinfo=UTC),
     )
 
 

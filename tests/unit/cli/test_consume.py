@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from fila.cli.consume import take, until_silent
+from fila.client.errors import AckManyError, MessageNotFoundError
 from tests.unit.cli.conftest import received
 
 
@@ -45,6 +46,16 @@ def test_messages_that_could_not_be_written_are_not_acked(fila, client, monkeypa
     monkeypatch.setattr("fila.cli.main._abandon_stdout", lambda: None)
     assert fila("consume", "orders").exit_code == 0
     assert client.acked == []
+
+
+def test_an_ack_that_came_too_late_is_a_warning(fila, client, monkeypatch):
+    client.batches = [[received("1")], [received("2")]]
+    error = AckManyError({"1": MessageNotFoundError("its lease has ended")})
+    monkeypatch.setattr(client, "ack_many", lambda _: (_ for _ in ()).throw(error))
+    result = fila("consume", "orders")
+    assert result.exit_code == 0
+    assert result.stdout.count("hello") == 2
+    assert result.stderr.splitlines()[0] == "Warning: 1 message may come again: its lease has ended"
 
 
 def test_silence_ends_the_wait():

@@ -21,7 +21,7 @@ def message(**changes):
         "priority": 5,
         "attempt_count": 0,
         "enqueued_at": datetime(2026, 1, 2, tzinfo=UTC),
-        "leased_at": None,
+        "leased_at": datetime(2026, 1, 2, tzinfo=UTC),
     }
     return SimpleNamespace(**(fields | changes))
 
