@@ -97,44 +97,93 @@ def _load_due(store: Storage, found: _Found) -> None:
 
 
 def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
-    prefix = head = b""
-    weight = cost = 1
-    queue: QueueState | None = None
-    lane: Lane | None = None
-    latest: dict[FairKey, int] = {}
-    held, due = found.held, found.due
+    lanes: dict[bytes, _LoadedLane] = {}
+    prefix = b""
+    lane: _LoadedLane | None = None
+    apart = found.held.keys() | found.due.keys()
     for key, value in store.scan(Family.MESSAGES):
         if key[: -keys.SEQ_BYTES] != prefix:
             prefix = key[: -keys.SEQ_BYTES]
-            queue, lane = _find_lane(state, prefix)
-        if queue is None or lane is None:
-            continue
-        if not value.startswith(head) or not head:
-            head = codec.split_message(value)[0]
-            weight, cost = codec.read_head(head)
+            lane = lanes[prefix] = _LoadedLane(*_find_lane(state, prefix))
+        assert lane is not None
         seq = int.from_bytes(key[-keys.SEQ_BYTES :], "big")
-        owner = lane.key
-        owner.live += 1
-        if seq > latest.get(owner, 0):
-            latest[owner] = seq
-            owner.weight = weight
-        if seq in held and held[seq][1] == queue.attempts.get(seq, 0):
-            held[seq][0].members[seq] = (lane, seq, cost)
-        elif seq in due:
-            queue.schedule.add((due.pop(seq)[0], seq, lane, cost))
+        if not value.startswith(lane.head):
+            lane.read_head(value)
+        if seq in apart:
+            lane.put_apart(seq, found)
         else:
-            queue.make_ready(lane, seq, cost)
-    state.sequence.last = max(state.sequence.last, *latest.values(), 0)
+            lane.ready.append(seq)
+        lane.last = seq
+    newest: dict[FairKey, int] = {}
+    for lane in lanes.values():
+        lane.weigh(newest)
+    for lane in lanes.values():
+        lane.take_in()
+    state.sequence.last = max(state.sequence.last, *newest.values(), 0)
     for name, grant in found.grants:
         if grant.members:
             state.queues[name].leases.add(grant)
 
 
-def _find_lane(state: BrokerState, prefix: bytes) -> tuple[QueueState | None, Lane | None]:
+class _LoadedLane:
+    """The messages of one lane, gathered so that the many ordinary ones are taken in together.
+
+    Those that share weight and cost follow each other; `head` is the beginning of their records.
+    """
+
+    __slots__ = ("cost", "head", "lane", "last", "queue", "ready", "runs", "weight")
+
+    def __init__(self, queue: QueueState, lane: Lane) -> None:
+        self.queue = queue
+        self.lane = lane
+        self.head = b"\x00"  # begins no record
+        self.weight = self.cost = 1
+        self.last = 0
+        self.ready: list[int] = []
+        self.runs: list[tuple[int, list[int]]] = []
+        """Messages that are ready, by their cost"""
+
+    def read_head(self, record: bytes) -> None:
+        self.head = codec.split_message(record)[0]
+        self.weight, self.cost = codec.read_head(self.head)
+        self.ready = []
+        self.runs.append((self.cost, self.ready))
+
+    def put_apart(self, seq: int, found: _Found) -> None:
+        """Put a message where it is said to be: into its grant or into the schedule."""
+        message = (self.lane, seq, self.cost)
+        grant, attempts = found.held.get(seq, (None, 0))
+        if grant is not None and attempts == self.queue.attempts.get(seq, 0):
+            grant.members[seq] = message
+        elif seq in found.due:
+            self.queue.schedule.add((found.due.pop(seq)[0], seq, self.lane, self.cost))
+        else:
+            self.ready.append(seq)
+            return
+        self.lane.key.live += 1
+
+    def weigh(self, newest: dict[FairKey, int]) -> None:
+        """The weight of a key is that of its newest message."""
+        key = self.lane.key
+        if self.last > newest.get(key, 0):
+            newest[key] = self.last
+            key.weight = self.weight
+
+    def take_in(self) -> None:
+        for cost, seqs in self.runs:
+            self.lane.key.live += len(seqs)
+            if cost == 1:
+                self.queue.make_new_ready(self.lane, seqs)
+            else:
+                for seq in seqs:
+                    self.queue.make_ready(self.lane, seq, cost)
+
+
+def _find_lane(state: BrokerState, prefix: bytes) -> tuple[QueueState, Lane]:
     name, key_name, priority = keys.read_lane(prefix)
     queue = state.queues.get(name)
     if queue is None:
-        return None, None
+        raise StoreCorrupt("the store holds messages of a queue that it does not know")
     owner = queue.keys.get(key_name)
     if owner is None:
         owner = queue.keys[key_name] = FairKey(key_name)

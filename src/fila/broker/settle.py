@@ -12,6 +12,9 @@ from fila.core.leases import Grant
 from fila.storage import codec, keys
 from fila.storage.base import Family
 
+_Move = tuple[QueueState, Grant, int]
+"""A message's queue, the grant that holds it, and when its lease ends from now on."""
+
 
 def token_text(token: int) -> str:
     """A lease's token as clients see it."""
@@ -33,9 +36,24 @@ def plan_settle(state: BrokerState, tick: Tick, command: Settle) -> list[Failure
 
 
 def plan_extensions(state: BrokerState, tick: Tick) -> None:
-    """Extensions come last in a tick: whoever acks a message meanwhile is not refused because its lease moved."""
+    """Extensions come last in a tick: whoever acks a message meanwhile is not refused because its lease moved.
+
+    Of several extensions of one message the last one holds. Messages that share lease and new end share a new grant.
+    """
+    moves: dict[int, _Move] = {}
     for group, failures in tick.extensions:
-        failures.extend(_plan_extend(state, tick, group))
+        failures.extend(_plan_extend(state, tick, group, moves))
+    grants: dict[tuple[str, int, int, int], Grant] = {}
+    for seq, (queue, grant, expires_at) in moves.items():
+        lease = (queue.name, grant.token, grant.consumer, expires_at)
+        if lease not in grants:
+            number = state.sequence.reserve(tick.now, 1)
+            grants[lease] = Grant(number, grant.token, grant.consumer, expires_at)
+            tick.extended.append((queue, grants[lease]))
+        grants[lease].members[seq] = grant.members[seq]
+        tick.drop_members(queue, grant, 1)
+    for queue, grant in tick.extended:
+        put_grant(tick, queue, grant)
 
 
 def plan_return(state: BrokerState, tick: Tick, command: ReturnGrants) -> None:
@@ -100,7 +118,7 @@ def _plan_nack(state: BrokerState, tick: Tick, nack: Nack) -> None:
     _give_back(tick, queue, grant, seq, due, "nacked")
 
 
-def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup) -> list[Failure]:
+def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup, moves: dict[int, _Move]) -> list[Failure]:
     try:
         queue = state.queue(group.queue)
         check_delay(group.extend_ms, state.limits, "extend_ms")
@@ -108,23 +126,11 @@ def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup) -> list[Fai
         return [Failure(group.queue, message_id, error) for message_id in group.message_ids]
     failures: list[Failure] = []
     expires_at = tick.now + (group.extend_ms * NS_PER_MS or queue.visibility_ns)
-    moved: dict[tuple[int, int], Grant] = {}
     for message_id, seq, grant in _held(state, tick, queue, group):
-        if seq in tick.moved:
-            continue  # asked for twice at once; the first will do
         if grant is None:
             failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
-            continue
-        lease = (grant.token, grant.consumer)
-        if lease not in moved:
-            moved[lease] = Grant(state.sequence.reserve(tick.now, 1), grant.token, grant.consumer, expires_at)
-        moved[lease].members[seq] = grant.members[seq]
-        tick.gone.add(seq)
-        tick.moved.add(seq)
-        tick.drop_members(queue, grant, 1)
-    for grant in moved.values():
-        put_grant(tick, queue, grant)
-        tick.extended.append((queue, grant))
+        else:
+            moves[seq] = (queue, grant, expires_at)
     return failures
 
 
@@ -146,7 +152,7 @@ def _held(
     for message_id in group.message_ids:
         seq = to_seq(message_id)
         if seq is None or seq in gone:
-            yield message_id, seq or 0, None
+            yield message_id, 0, None
         else:
             yield message_id, seq, find(seq, token)
 

@@ -83,8 +83,6 @@ class Tick:
     extensions: list[tuple[ExtendGroup, list[Failure]]] = field(default_factory=list)
     """What was asked, and where to say what failed"""
     extended: list[tuple[QueueState, Grant]] = field(default_factory=list)
-    moved: set[int] = field(default_factory=set)
-    """Messages whose lease was extended in this tick"""
     promoted: list[tuple[QueueState, list[Delayed]]] = field(default_factory=list)
     delivered: list[Delivery] = field(default_factory=list)
     producers: dict[str, int] = field(default_factory=dict)

@@ -97,7 +97,7 @@ def _raise_first(failures: list[Failure]) -> None:
 
 
 def handlers(service: FilaService) -> grpc.GenericRpcHandler:
-    """The service for gRPC. Written out because some answers are encoded by hand: generated code expects its classes."""
+    """The service for gRPC. Written out, because generated code would not take answers that are encoded by hand."""
 
     def identity(encoded: bytes) -> bytes:
         return encoded
