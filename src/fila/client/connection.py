@@ -3,12 +3,13 @@
 The streams carry bytes: requests are encoded once, also when they are sent twice.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import grpc
 
-from fila.client.errors import FilaError, from_rpc
+from fila.client.errors import ClientClosedError, FilaError, from_rpc
 from fila.v1 import service_pb2
 
 #: What a single request or response may weigh. The broker takes requests of this size.
@@ -52,6 +53,7 @@ class Connection:
     def __init__(self, addr: str, timeout_s: float) -> None:
         self.addr = addr
         self.timeout_s = timeout_s
+        self._closed = False
         self.channel = grpc.aio.insecure_channel(addr, options=_OPTIONS)
         self.open_enqueue: Callable[[], Any] = self.channel.stream_stream(_SERVICE + "EnqueueStream")
         self.open_settle: Callable[[], Any] = self.channel.stream_stream(_SERVICE + "Settle")
@@ -61,8 +63,14 @@ class Connection:
 
     async def call(self, method: Unary[Request, Response], request: Request) -> Response:
         """Make a unary call. Raises FilaError."""
+        if self._closed:
+            raise ClientClosedError("the client is closed")
         try:
             return await method(request, timeout=self.timeout_s)
+        except asyncio.CancelledError as error:
+            if not self._closed:
+                raise
+            raise ClientClosedError("the client was closed") from error
         except grpc.aio.AioRpcError as error:
             raise self.translated(error) from error
 
@@ -73,4 +81,5 @@ class Connection:
         return translated
 
     async def close(self) -> None:
+        self._closed = True
         await self.channel.close()

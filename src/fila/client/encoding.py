@@ -1,12 +1,14 @@
 """Messages on their way out: what a caller hands over, and its bytes on the wire.
 
-Each message is encoded by protobuf on its own and framed by hand as an element of `EnqueueBatchRequest.messages`.
-Building the batch as one protobuf object copies every message once more: 4.3 us a message with two headers and 1 KB,
-against 2.9 us.
+The hot fields of `EnqueueRequest` are encoded here and not by protobuf, each message straight into a frame of
+`EnqueueBatchRequest.messages`. Header names and values repeat from message to message, so their encoding is remembered.
+It takes 1.6 us for a message with two headers and 1 KB, where protobuf takes 4.3 us for its part of a batch. A property
+test holds the two equal.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fila.client.connection import MAX_RPC_BYTES
 from fila.client.errors import InvalidArgumentError, LimitExceededError
@@ -19,7 +21,16 @@ MAX_MESSAGE_BYTES = MAX_RPC_BYTES - 4096
 MAX_BATCH_MESSAGES = 500
 MAX_BATCH_BYTES = 1 << 20
 
-_MESSAGES_TAG = b"\x0a"  # field 1 of EnqueueBatchRequest, length-delimited
+#: How many encoded headers, queue names and lengths are remembered.
+_REMEMBERED = 4096
+
+# Field number and wire type of length-delimited fields.
+_BATCH_MESSAGES = b"\x0a"
+_QUEUE = b"\x0a"
+_HEADERS = b"\x12"
+_HEADER_KEY = b"\x0a"
+_HEADER_VALUE = b"\x12"
+_PAYLOAD = b"\x1a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +57,11 @@ class Chunk:
 
 def encode(queue: str, message: OutgoingMessage) -> Chunk:
     """One message that names its queue. Raises InvalidArgumentError or LimitExceededError."""
-    return Chunk(_frame(message.payload, message, queue), 1)
+    if not isinstance(queue, str):
+        raise InvalidArgumentError(f"{queue!r} is not the name of a queue")
+    frames: list[bytes] = []
+    _frame(frames, message.payload, message, _encoded_queue(queue))
+    return Chunk(b"".join(frames), 1)
 
 
 def encode_all(queue: str, messages: Iterable[OutgoingMessage | bytes]) -> Iterator[Chunk]:
@@ -55,44 +70,84 @@ def encode_all(queue: str, messages: Iterable[OutgoingMessage | bytes]) -> Itera
     Raises InvalidArgumentError or LimitExceededError at a hopeless message, after yielding everything before it.
     """
     frames: list[bytes] = []
-    size = 0
+    count = size = 0
     for message in messages:
+        frame: list[bytes] = []
         try:
-            frame = _frame(message.payload, message) if isinstance(message, OutgoingMessage) else _frame(message)
+            if isinstance(message, OutgoingMessage):
+                length = _frame(frame, message.payload, message)
+            else:
+                length = _frame(frame, message)
         except (InvalidArgumentError, LimitExceededError):
-            if frames:
-                yield Chunk(b"".join(frames), len(frames), queue)
+            if count:
+                yield Chunk(b"".join(frames), count, queue)
             raise
-        if frames and (len(frames) == MAX_BATCH_MESSAGES or size + len(frame) > MAX_BATCH_BYTES):
-            yield Chunk(b"".join(frames), len(frames), queue)
-            frames, size = [], 0
-        frames.append(frame)
-        size += len(frame)
-    if frames:
-        yield Chunk(b"".join(frames), len(frames), queue)
+        if count and (count == MAX_BATCH_MESSAGES or size + length > MAX_BATCH_BYTES):
+            yield Chunk(b"".join(frames), count, queue)
+            frames = []
+            count = size = 0
+        frames += frame
+        count += 1
+        size += length
+    if count:
+        yield Chunk(b"".join(frames), count, queue)
 
 
-def _frame(payload: bytes, message: OutgoingMessage | None = None, queue: str = "") -> bytes:
+def _frame(frame: list[bytes], payload: bytes, message: OutgoingMessage | None = None, head: bytes = b"") -> int:
+    """Append the parts of an element of a batch. Returns about how long it is."""
+    if not isinstance(payload, bytes):
+        raise InvalidArgumentError(f"the payload must be bytes, not {type(payload).__name__}")
+    tail = b""
+    if message is not None:
+        if message.headers:
+            head += _encoded_headers(message.headers)
+        if message.delay_ms or message.priority is not None or message.dedup_key:
+            tail = _encoded_rest(message)
+    if payload:
+        head += _PAYLOAD + _varint(len(payload))
+    length = len(head) + len(payload) + len(tail)
+    if length > MAX_MESSAGE_BYTES:
+        raise LimitExceededError(f"the message has {length} bytes, {MAX_MESSAGE_BYTES} can be sent")
+    frame += (_BATCH_MESSAGES + _varint(length) + head, payload, tail)
+    return length
+
+
+def _encoded_headers(headers: Mapping[str, str]) -> bytes:
     try:
-        if message is None:
-            request = service_pb2.EnqueueRequest(payload=payload)
-        else:
-            request = service_pb2.EnqueueRequest(
-                queue=queue,
-                headers=message.headers,
-                payload=payload,
-                delay_ms=message.delay_ms,
-                priority=message.priority,
-                dedup_key=message.dedup_key,
-            )
+        return b"".join([_encoded_header(name, value) for name, value in headers.items()])
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidArgumentError("headers must map strings to strings") from error
+
+
+@lru_cache(_REMEMBERED)
+def _encoded_header(name: str, value: str) -> bytes:
+    entry = _delimited(_HEADER_KEY, name.encode()) + _delimited(_HEADER_VALUE, value.encode())
+    return _delimited(_HEADERS, entry)
+
+
+@lru_cache(_REMEMBERED)
+def _encoded_queue(queue: str) -> bytes:
+    try:
+        return _delimited(_QUEUE, queue.encode())
+    except ValueError as error:
+        raise InvalidArgumentError(f"{queue!r} is not the name of a queue") from error
+
+
+def _encoded_rest(message: OutgoingMessage) -> bytes:
+    try:
+        rest = service_pb2.EnqueueRequest(
+            delay_ms=message.delay_ms, priority=message.priority, dedup_key=message.dedup_key
+        )
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"not a message (payload: bytes, headers: str to str): {error}") from error
-    body = request.SerializeToString()
-    if len(body) > MAX_MESSAGE_BYTES:
-        raise LimitExceededError(f"the message has {len(body)} bytes, {MAX_MESSAGE_BYTES} can be sent")
-    return _MESSAGES_TAG + _varint(len(body)) + body
+        raise InvalidArgumentError(str(error)) from error
+    return rest.SerializeToString()
 
 
+def _delimited(tag: bytes, value: bytes) -> bytes:
+    return tag + _varint(len(value)) + value
+
+
+@lru_cache(_REMEMBERED)
 def _varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:

@@ -1,7 +1,7 @@
 """Reads one Lease stream ahead of its consumer and reconnects it.
 
-It reads messages as they come, so that prefetched ones are known and extended too; `max_in_flight` bounds them. When the
-connection is lost, what was read but not taken is given back: by the broker if it noticed the loss, else by a nack.
+It reads messages as they come, so that prefetched ones are known and extended too; `max_in_flight` bounds them. When
+the connection is lost, what was read but not taken is given back: by the broker if it noticed the loss, else by a nack.
 Handing it out would be a second delivery for nothing, since its lease is most likely gone.
 """
 
@@ -43,6 +43,8 @@ class Feed(Generic[D]):
         self._messages: deque[D] = deque()
         self._waiting: Reply | None = None
         self._ended = False
+        self._call: Any = None
+        self._task: asyncio.Task[Any] | None = None
         self._error: FilaError | None = None
 
     @property
@@ -76,12 +78,17 @@ class Feed(Generic[D]):
         self._messages.clear()
         self._held.forget_owner(self)
         self._tell()
+        if self._call is not None:
+            self._call.cancel()
+        elif self._task is not None:
+            self._task.cancel()
 
     async def run(self) -> None:
-        """Receive until cancelled, or until the broker refuses."""
+        """Receive until closed, or until the broker refuses."""
+        self._task = asyncio.current_task()
         backoff = Backoff()
         try:
-            while True:
+            while not self._ended:
                 try:
                     await self._receive(backoff)
                 except grpc.aio.AioRpcError as error:
@@ -97,12 +104,13 @@ class Feed(Generic[D]):
 
     async def _receive(self, backoff: Backoff) -> None:
         """Live through one stream. Raises AioRpcError."""
-        call: Any = self._connection.open_lease(self._request)
+        call = self._call = self._connection.open_lease(self._request)
         try:
             while (response := await call.read()) is not grpc.aio.EOF:
                 backoff.reset()
                 self._deliver(service_pb2.LeaseResponse.FromString(response).messages)
         finally:
+            self._call = None
             call.cancel()
 
     def _deliver(self, messages: Iterable[messages_pb2.Message]) -> None:

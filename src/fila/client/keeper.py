@@ -1,11 +1,12 @@
 """Keeps the leases of what a consumer holds alive, a group at a time, for as long as the consumer's process lives."""
 
 import asyncio
-from collections.abc import Hashable
+from typing import Any
 
 from fila.client.admin import Admin
 from fila.client.backoff import Backoff
 from fila.client.errors import FilaError, MessageNotFoundError, QueueNotFoundError
+from fila.client.feed import Feed
 from fila.client.held import HeldLeases
 from fila.client.settler import Extend, Failures, Settler
 
@@ -13,12 +14,12 @@ from fila.client.settler import Extend, Failures, Settler
 TIMES = 3
 
 
-async def keep_leases(owner: Hashable, queue: str, admin: Admin, held: HeldLeases, settler: Settler) -> None:
-    """Extend what `owner` holds of the queue, until cancelled. Ends at once when there is no such queue."""
-    interval_s = await _visibility_timeout_s(queue, admin) / TIMES
+async def keep_leases(feed: Feed[Any], admin: Admin, held: HeldLeases, settler: Settler) -> None:
+    """Extend what was delivered by a feed, until cancelled. Ends at once when there is no such queue."""
+    interval_s = await _visibility_timeout_s(feed.queue, admin) / TIMES
     while interval_s:
         await asyncio.sleep(interval_s)
-        if due := held.due(owner):
+        if due := held.due(feed):
             try:
                 await _extend([Extend(*lease, 0) for lease in due], held, settler)
             except FilaError:

@@ -5,8 +5,9 @@ from typing import Any, TypeVar
 
 from fila.client.admin import Admin
 from fila.client.connection import Connection
-from fila.client.errors import InvalidArgumentError
+from fila.client.errors import ClientClosedError, InvalidArgumentError
 from fila.client.feed import Feed
+from fila.client.finish import finished
 from fila.client.held import HeldLeases
 from fila.client.keeper import keep_leases
 from fila.client.message import Delivery, Settles
@@ -27,9 +28,12 @@ class Session:
         self.producer = Producer(self._connection)
         self.settler = Settler(self._connection, self._held)
         self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}
+        self._closed = False
 
     def feed(self, queue: str, max_in_flight: int, kind: type[D], client: Settles[Any]) -> Feed[D]:
-        """What `client` will be delivered as messages of this kind. Raises InvalidArgumentError."""
+        """What `client` will be delivered as messages of this kind. Raises InvalidArgumentError, ClientClosedError."""
+        if self._closed:
+            raise ClientClosedError("the client is closed")
         try:
             request = service_pb2.LeaseRequest(queue=queue, max_in_flight=max_in_flight)
         except (TypeError, ValueError) as error:
@@ -37,22 +41,30 @@ class Session:
         return Feed(self._connection, self.settler, self._held, request, (kind, client))
 
     def start(self, feed: Feed[Any], auto_extend: bool) -> None:
+        """Begin to receive. On a closed session the feed is over at once."""
+        if self._closed:
+            feed.close()
+            return
         tasks = self._feeds[feed] = [asyncio.create_task(feed.run())]
         if auto_extend:
-            tasks.append(asyncio.create_task(keep_leases(feed, feed.queue, self.admin, self._held, self.settler)))
+            tasks.append(asyncio.create_task(keep_leases(feed, self.admin, self._held, self.settler)))
 
     def stop(self, feed: Feed[Any]) -> list[asyncio.Task[None]]:
         """End the stream: the broker returns what is unsettled at once. Returns what is still ending."""
         feed.close()
         tasks = self._feeds.pop(feed, [])
-        for task in tasks:
-            task.cancel()
+        for keeper in tasks[1:]:
+            keeper.cancel()
         return tasks
 
     async def stopped(self, feed: Feed[Any]) -> None:
-        await asyncio.gather(*self.stop(feed), return_exceptions=True)
+        await finished(self.stop(feed))
 
     async def close(self) -> None:
+        """What is under way fails with ClientClosedError, feeds end. A second close does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         for feed in list(self._feeds):
             await self.stopped(feed)
         await self.producer.close()

@@ -14,6 +14,7 @@ import grpc
 from fila.client.backoff import Backoff
 from fila.client.connection import TRANSPORT_CODES
 from fila.client.errors import ClientClosedError, FilaError, FilaTimeoutError, InternalError, from_rpc
+from fila.client.finish import finished
 from fila.client.outbox import Batch, Outbox
 from fila.client.waiter import Waiter, expire
 
@@ -49,6 +50,7 @@ class BatchStream(Generic[W]):
         self._backoff = Backoff()
         self._idle: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
+        self._call: Any = None
         self._timer: asyncio.TimerHandle | None = None
         self._trouble = ""
         self._closed: FilaError | None = None
@@ -69,8 +71,11 @@ class BatchStream(Generic[W]):
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            if self._call is not None:
+                self._call.cancel()
+            else:
+                self._task.cancel()
+            await finished([self._task])
 
     async def _run(self) -> None:
         try:
@@ -88,7 +93,7 @@ class BatchStream(Generic[W]):
 
     async def _serve(self) -> None:
         """Live through one stream, from opening it to its end."""
-        call = self._open_call()
+        call = self._call = self._open_call()
         writer = self._loop.create_task(self._write(call))
         failure: grpc.aio.AioRpcError | None = None
         try:
@@ -96,9 +101,10 @@ class BatchStream(Generic[W]):
         except grpc.aio.AioRpcError as error:
             failure = error
         finally:
+            self._call = None
             call.cancel()
-            writer.cancel()
-            await asyncio.gather(writer, return_exceptions=True)
+            self._wake()
+            await finished([writer])
         if failure is None or failure.code() in TRANSPORT_CODES:
             self._outbox.lost()
         elif (blamed := self._outbox.refused()) is not None:
@@ -109,7 +115,7 @@ class BatchStream(Generic[W]):
             await asyncio.sleep(self._backoff.next_wait_s())
 
     async def _write(self, call: Any) -> None:
-        while True:
+        while not call.done():
             batch = self._outbox.next(self._make_batch)
             if batch is None:
                 await self._sleep()

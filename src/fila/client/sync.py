@@ -2,21 +2,19 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from fila.client.admin import QueueInfo, QueueStats, queue_config
 from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
-from fila.client.errors import ClientClosedError, FilaError
+from fila.client.errors import FilaError
 from fila.client.feed import Feed
 from fila.client.message import ConsumeMessage, Delivery
 from fila.client.reply import ThreadReply
 from fila.client.session import Session
 from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack
-from fila.client.thread import LoopThread
+from fila.client.thread import LoopThread, shared_loop_thread
 
 T = TypeVar("T")
 
@@ -33,8 +31,8 @@ class Client:
     """
 
     def __init__(self, addr: str = "localhost:5555", *, timeout: float = 5.0) -> None:
-        self._thread = LoopThread()
-        self._session = self._thread.run(partial(_open, addr, timeout))
+        self._thread = shared_loop_thread()
+        self._session = self._thread.run(_open(addr, timeout))
 
     def __enter__(self) -> Self:
         return self
@@ -46,11 +44,10 @@ class Client:
 
     def close(self) -> None:
         """Close the connection. Calls under way in other threads raise ClientClosedError, consumers end."""
-        self._thread.stop(self._session.close)
-        self._thread.join()
+        self._thread.run(self._session.close())
 
     def __del__(self) -> None:
-        self._thread.stop(self._session.close)
+        self._thread.spawn(self._session.close)
 
     def enqueue(
         self,
@@ -138,19 +135,19 @@ class Client:
     ) -> str:
         """Create a queue and return its id. Raises QueueAlreadyExistsError."""
         config = queue_config(visibility_timeout_ms, fairness_header, weight_header, quantum, dedup_window_ms)
-        return self._thread.run(partial(self._session.admin.create_queue, name, config))
+        return self._thread.run(self._session.admin.create_queue(name, config))
 
     def delete_queue(self, name: str) -> int:
         """Delete a queue and return how many messages went with it. Raises QueueNotFoundError."""
-        return self._thread.run(partial(self._session.admin.delete_queue, name))
+        return self._thread.run(self._session.admin.delete_queue(name))
 
     def list_queues(self) -> list[QueueInfo]:
         """All queues, in the order of their names."""
-        return self._thread.run(self._session.admin.list_queues)
+        return self._thread.run(self._session.admin.list_queues())
 
     def queue_stats(self, name: str, max_keys: int = 20) -> QueueStats:
         """A queue in detail, with those fairness keys that have most to deliver. Raises QueueNotFoundError."""
-        return self._thread.run(partial(self._session.admin.queue_stats, name, max_keys))
+        return self._thread.run(self._session.admin.queue_stats(name, max_keys))
 
     def _send(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
         sent: ThreadReply[list[str | FilaError]] = ThreadReply()
@@ -194,8 +191,7 @@ class Consumer(Generic[T]):
 
     def close(self) -> None:
         """End the stream: the broker returns what is unsettled at once."""
-        with suppress(ClientClosedError):
-            self._thread.run(partial(self._session.stopped, self._feed))
+        self._thread.run(self._session.stopped(self._feed))
 
     def __enter__(self) -> Self:
         return self
@@ -206,8 +202,7 @@ class Consumer(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        with suppress(ClientClosedError):
-            self._thread.post(self._session.stop, self._feed)
+        self._thread.post(self._session.stop, self._feed)
 
 
 async def _open(addr: str, timeout_s: float) -> Session:

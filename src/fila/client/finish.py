@@ -1,0 +1,22 @@
+"""Waiting for the end of what was told to end."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+#: A cancelled call ends as soon as gRPC has handed back what it had under way, which takes microseconds.
+GRACE_S = 1.0
+
+
+async def finished(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait for tasks whose calls were cancelled; cancel those that do not end.
+
+    A task must not be cancelled in the middle of a read or write: gRPC would complete that on a loop which may be
+    closed by then.
+    """
+    tasks = list(tasks)
+    if tasks:
+        _, stuck = await asyncio.wait(tasks, timeout=GRACE_S)
+        for task in stuck:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
