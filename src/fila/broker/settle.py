@@ -7,7 +7,7 @@ from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGra
 from fila.broker.queue import NS_PER_MS, QueueState
 from fila.broker.state import BrokerState
 from fila.broker.tick import Returned, Tick
-from fila.core.errors import BrokerError, MessageNotFound
+from fila.core.errors import BrokerError, LeaseEnded, MessageNotFound
 from fila.core.leases import Grant
 from fila.storage import codec, keys
 from fila.storage.base import Family
@@ -94,12 +94,12 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
     delete, attempts = tick.batch.delete, queue.attempts
     for message_id, seq, grant in _held(state, tick, queue, group):
         if grant is None:
-            failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
+            failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
             continue
         delete(Family.MESSAGES, grant.members[seq][0].prefix + keys.u64(seq))
         if seq in attempts:
             delete(Family.ATTEMPTS, keys.attempts(queue.name, seq))
-        tick.gone.add(seq)
+        tick.gone[seq] = False
         leaving[grant] = leaving.get(grant, 0) + 1
         done.append(seq)
     for grant, count in leaving.items():
@@ -113,7 +113,7 @@ def _plan_nack(state: BrokerState, tick: Tick, nack: Nack) -> None:
     check_delay(nack.delay_ms, state.limits)
     ((message_id, seq, grant),) = _held(state, tick, queue, AckGroup(nack.queue, [nack.message_id], nack.token))
     if grant is None:
-        raise MessageNotFound(message_id, queue.name)
+        raise _not_held(tick, queue, message_id, seq)
     due = tick.now + nack.delay_ms * NS_PER_MS if nack.delay_ms else 0
     _give_back(tick, queue, grant, seq, due, "nacked")
 
@@ -128,7 +128,7 @@ def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup, moves: dict
     expires_at = tick.now + (group.extend_ms * NS_PER_MS or queue.visibility_ns)
     for message_id, seq, grant in _held(state, tick, queue, group):
         if grant is None:
-            failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
+            failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
         else:
             moves[seq] = (queue, grant, expires_at)
     return failures
@@ -152,9 +152,15 @@ def _held(
     for message_id in group.message_ids:
         seq = to_seq(message_id)
         if seq is None or seq in gone:
-            yield message_id, 0, None
+            yield message_id, seq or 0, None
         else:
             yield message_id, seq, find(seq, token)
+
+
+def _not_held(tick: Tick, queue: QueueState, message_id: str, seq: int) -> MessageNotFound:
+    # A message whose lease ended without an ack has come back, and coming back counts an attempt.
+    exists = tick.gone.get(seq, seq in queue.attempts or seq in queue.leases)
+    return LeaseEnded(message_id, queue.name) if exists else MessageNotFound(message_id, queue.name)
 
 
 def _read_token(text: str) -> int | None:
@@ -178,6 +184,6 @@ def _give_back(tick: Tick, queue: QueueState, grant: Grant, seq: int, due: int, 
     tick.batch.put(Family.ATTEMPTS, keys.attempts(queue.name, seq), codec.attempts(attempts))
     if due:
         tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
-    tick.gone.add(seq)
+    tick.gone[seq] = True
     tick.drop_members(queue, grant, 1)
     tick.returned.append(Returned(queue, seq, attempts, due, counter))

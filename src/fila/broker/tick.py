@@ -93,8 +93,8 @@ class Tick:
     """Producers to be forgotten"""
     outlived: list[tuple[QueueState, list[str]]] = field(default_factory=list)
     """Dedup keys whose window is over"""
-    gone: set[int] = field(default_factory=set)
-    """Messages whose lease ends in this tick"""
+    gone: dict[int, bool] = field(default_factory=dict)
+    """Messages whose lease ends in this tick, and whether they exist after it"""
     left: dict[Grant, int] = field(default_factory=dict)
     """How many members remain in each grant that lost some in this tick"""
     on_commit: list[Callable[[], None]] = field(default_factory=list)

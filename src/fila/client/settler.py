@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fila.client.connection import Connection
-from fila.client.errors import AckManyError, FilaError, InvalidArgumentError, MessageNotFoundError, from_number
+from fila.client.errors import AckManyError, FilaError, InvalidArgumentError, from_number
 from fila.client.held import HeldLeases
 from fila.client.message import Delivery
 from fila.client.outbox import Batch
@@ -85,12 +85,14 @@ class SettleCodec:
         return Batch(_request(settles, self._sequence).SerializeToString(), settles)
 
     def answer(self, batch: Batch[Settle], response: bytes) -> None:
+        answered = service_pb2.SettleResponse.FromString(response).failures
         failures = {
             (failure.queue, failure.message_id): from_number(failure.error.code, failure.error.message)
-            for failure in service_pb2.SettleResponse.FromString(response).failures
+            for failure in answered
         }
         if failures and batch.resent:
-            failures = {message: failures[message] for message in failures.keys() - _done_before(batch, failures)}
+            gone = {(failure.queue, failure.message_id) for failure in answered if not failure.message_exists}
+            failures = {message: failures[message] for message in failures.keys() - (_acks(batch) & gone)}
         for settle in batch.waiters:
             settle.answer(
                 {message: failures[message] for message in _messages(settle) & failures.keys()} if failures else {}
@@ -206,13 +208,12 @@ def _request(settles: Iterable[Settle], sequence: int) -> service_pb2.SettleRequ
     return request
 
 
-def _done_before(batch: Batch[Settle], failures: Failures) -> set[tuple[str, str]]:
-    """The acks that failed only because they had been carried out, as far as anybody can know."""
+def _acks(batch: Batch[Settle]) -> set[tuple[str, str]]:
+    """The messages that a batch acks. One that is gone when the batch is sent again was acked by it before."""
     return {
         (part.queue, message_id)
         for settle in batch.waiters
         for part in settle.settlements
         if isinstance(part, Ack)
         for message_id in part.message_ids
-        if isinstance(failures.get((part.queue, message_id)), MessageNotFoundError)
     }

@@ -5,7 +5,8 @@ BrokerError
 ├── LimitExceeded        larger than a limit allows
 ├── QueueNotFound
 ├── QueueAlreadyExists
-├── MessageNotFound      no such message is leased, or not under that lease
+├── MessageNotFound      no such message is leased
+│   └── LeaseEnded       it is still there, but not under that lease
 ├── StaleSequence        a producer's batch from too far back to answer again
 ├── Overloaded           too much is waiting; try again later
 ├── ShuttingDown         the broker takes no more work
@@ -58,7 +59,14 @@ class MessageNotFound(BrokerError):
     """No such message is leased, or not under that lease."""
 
     def __init__(self, message_id: str, queue: str) -> None:
-        super().__init__(f"message {message_id[:ECHO]} is not leased in queue {quoted(queue)}, or its lease has ended")
+        super().__init__(f"message {message_id[:ECHO]} is not leased in queue {quoted(queue)}")
+
+
+class LeaseEnded(MessageNotFound):
+    """The message is still there, but the lease under which it was delivered has ended."""
+
+    def __init__(self, message_id: str, queue: str) -> None:
+        BrokerError.__init__(self, f"message {message_id[:ECHO]} in queue {quoted(queue)}: its lease has ended")
 
 
 class StaleSequence(BrokerError):

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome
 from fila.broker.settle import token_text
-from fila.core.errors import BrokerError
+from fila.core.errors import BrokerError, LeaseEnded
 from fila.core.ids import MessageIds
 from fila.core.leases import Grant
 from fila.core.pending import Lane
@@ -97,7 +97,12 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
     return service_pb2.SettleResponse(
         sequence=sequence,
         failures=[
-            service_pb2.SettleFailure(queue=f.queue, message_id=f.message_id, error=write_error(f.error))
+            service_pb2.SettleFailure(
+                queue=f.queue,
+                message_id=f.message_id,
+                error=write_error(f.error),
+                message_exists=isinstance(f.error, LeaseEnded),
+            )
             for f in failures
         ],
     )
