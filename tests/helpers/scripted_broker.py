@@ -1,0 +1,138 @@
+"""A broker in the test's own process that follows the wire contract and fails on command."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+
+from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+
+
+class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminServicer):
+    """One queue, "q". Commands in `script` are taken one for each batch; without one a batch is applied and answered.
+
+    - "lose request": the stream breaks before the batch is applied
+    - "lose answer": the stream breaks after the batch is applied
+    - "ignore": applied, but never answered
+    - "refuse": the stream ends with INVALID_ARGUMENT
+    """
+
+    def __init__(self, visibility_timeout_ms: int = 30_000) -> None:
+        self.script: deque[str] = deque()
+        self.enqueued: list[bytes] = []
+        self.sequences: list[int] = []
+        self.batches = 0
+        self.answers: dict[tuple[str, int], service_pb2.EnqueueBatchResponse] = {}
+        self.held: set[str] = set()
+        self.extended: list[str] = []
+        self.acked: list[str] = []
+        self.nacked: list[str] = []
+        self.to_deliver: asyncio.Queue[list[str] | None] = asyncio.Queue()
+        self.leases = 0
+        self.open_leases = 0
+        self.visibility_timeout_ms = visibility_timeout_ms
+
+    async def EnqueueStream(self, requests: Any, context: Any) -> AsyncIterator[service_pb2.EnqueueBatchResponse]:  # noqa: N802
+        async for request in requests:
+            self.batches += 1
+            self.sequences.append(request.sequence)
+            command = await self._before(request, context)
+            answer = self._enqueue(request)
+            if await self._after(command, context):
+                yield answer
+
+    def _enqueue(self, request: service_pb2.EnqueueBatchRequest) -> service_pb2.EnqueueBatchResponse:
+        key = (request.producer_id, request.sequence)
+        if key not in self.answers:
+            answer = self.answers[key] = service_pb2.EnqueueBatchResponse(sequence=request.sequence)
+            for message in request.messages:
+                if (message.queue or request.queue) != "q":
+                    answer.results.add(error={"code": 5, "message": f'queue "{message.queue}" does not exist'})
+                else:
+                    self.enqueued.append(message.payload)
+                    answer.results.add(message_id=f"id-{len(self.enqueued)}")
+        return self.answers[key]
+
+    async def Settle(self, requests: Any, context: Any) -> AsyncIterator[service_pb2.SettleResponse]:  # noqa: N802
+        async for request in requests:
+            command = await self._before(request, context)
+            answer = self._settle(request)
+            if await self._after(command, context):
+                yield answer
+
+    def _settle(self, request: service_pb2.SettleRequest) -> service_pb2.SettleResponse:
+        answer = service_pb2.SettleResponse(sequence=request.sequence)
+        settled = [(group.queue, each, self.acked) for group in request.acks for each in group.message_ids]
+        settled += [(each.queue, each.message_id, self.nacked) for each in request.nacks]
+        for queue, message_id, done in settled:
+            if message_id in self.held:
+                self.held.discard(message_id)
+                done.append(message_id)
+            else:
+                self._unknown(answer, queue, message_id)
+        for group in request.extends:
+            for message_id in group.message_ids:
+                if message_id in self.held:
+                    self.extended.append(message_id)
+                else:
+                    self._unknown(answer, group.queue, message_id)
+        return answer
+
+    @staticmethod
+    def _unknown(answer: service_pb2.SettleResponse, queue: str, message_id: str) -> None:
+        error = {"code": 5, "message": f"message {message_id} is not leased"}
+        answer.failures.add(queue=queue, message_id=message_id, error=error)
+
+    async def Lease(self, request: service_pb2.LeaseRequest, context: Any) -> AsyncIterator[service_pb2.LeaseResponse]:  # noqa: N802
+        if request.queue != "q":
+            await context.abort(grpc.StatusCode.NOT_FOUND, f'queue "{request.queue}" does not exist')
+        self.leases += 1
+        self.open_leases += 1
+        try:
+            while (ids := await self.to_deliver.get()) is not None:
+                response = service_pb2.LeaseResponse()
+                for each in ids:
+                    self.held.add(each)
+                    response.messages.add(id=each, metadata={"lease_id": f"lease-{self.leases}"})
+                yield response
+        finally:
+            self.open_leases -= 1
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "shutting down")
+
+    async def GetStats(self, request: Any, context: Any) -> admin_pb2.GetStatsResponse:  # noqa: N802
+        return admin_pb2.GetStatsResponse(config={"visibility_timeout_ms": self.visibility_timeout_ms})
+
+    async def ListQueues(self, request: Any, context: Any) -> admin_pb2.ListQueuesResponse:  # noqa: N802
+        await asyncio.sleep(60)
+        return admin_pb2.ListQueuesResponse()
+
+    async def _before(self, request: Any, context: Any) -> str:
+        command = self.script.popleft() if self.script else ""
+        if command == "lose request":
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "connection lost")
+        if command == "refuse" or any(m.payload == b"poison" for m in getattr(request, "messages", ())):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "cannot be read")
+        return command
+
+    @staticmethod
+    async def _after(command: str, context: Any) -> bool:
+        if command == "lose answer":
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "connection lost")
+        return command != "ignore"
+
+
+@asynccontextmanager
+async def serving(broker: ScriptedBroker, addr: str = "127.0.0.1:0") -> AsyncIterator[str]:
+    """The broker behind an address, until it is stopped hard."""
+    server = grpc.aio.server()
+    service_pb2_grpc.add_FilaServiceServicer_to_server(broker, server)
+    admin_pb2_grpc.add_FilaAdminServicer_to_server(broker, server)
+    port = server.add_insecure_port(addr)
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
