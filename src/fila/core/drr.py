@@ -9,9 +9,12 @@ Theory of operation (after FQ-CoDel, RFC 8290, section 4):
 - Sparse keys go first, so a quiet tenant waits for almost nobody. After `SPARSE_RUN` of them in a row one backlogged
   key has its turn, so that an endless stream of never-seen keys cannot starve anybody.
 - A sparse key that empties passes through the backlogged ring once before it is forgotten. Whoever sends again in that
-  time waits with the backlogged, so nobody gains by emptying and coming back.
+  time waits with the backlogged, so nobody gains by emptying and coming back. Passing through takes nobody's turn.
 - A message may cost more than its key has left: the key then runs into debt and pays it off in later rounds, even when
   it has emptied meanwhile. A positive rest is dropped when a key leaves: shares are not hoarded.
+
+A turn takes constant time, and a message `cost / (weight * quantum)` turns, as in any deficit round robin. Weights and
+costs are at least 1.
 
 Selecting changes the rings; `rollback` undoes a selection exactly, for when it could not be made durable.
 """
@@ -55,7 +58,7 @@ class Drr:
         self._epoch = 0
 
     def __len__(self) -> int:
-        """How many keys stand in the rings, those that only pay off their turn included."""
+        """How many keys stand in the rings, emptied ones that only pass through included."""
         return len(self._sparse) + len(self._backlogged)
 
     def activate(self, key: FairKey) -> None:
@@ -73,36 +76,40 @@ class Drr:
         """Take the next messages, at most `limit`, out of their lanes."""
         chosen = Selection(round=self.round, turns_left=self._turns_left, sparse_run=self._sparse_run)
         messages, before = chosen.messages, chosen.before
-        self._epoch += 1
-        epoch = self._epoch
-        idle_turns = 0
+        sparse, backlogged = self._sparse, self._backlogged
+        self._epoch = epoch = self._epoch + 1
+        unserved = 0  # keys in a row that stay in the backlogged ring and could not be served
         while limit > 0:
-            ring = self._ring()
+            is_sparse = bool(sparse) and (self._sparse_run < SPARSE_RUN or not backlogged)
+            ring = sparse if is_sparse else backlogged
             if not ring:
                 break
             key = ring[0]
+            deficit = key.deficit
             if key.mark != epoch:
                 key.mark = epoch
-                before.append((key, key.deficit, key.place))
-            if key.deficit > 0 and key.ready:
-                taken, spent = key.take(key.deficit, limit)
-                key.deficit -= spent
-                limit -= len(taken)
-                messages += taken
-                idle_turns = 0
+                before.append((key, deficit, key.place))
+            if not key.ready:
+                unserved += self._pass_through(ring, key)
             else:
-                idle_turns += 1
-                if idle_turns > len(self):
-                    self._skip_rounds_in_debt()
-            if key.deficit <= 0:
-                self._end_turn(ring, key)
-            elif not key.ready:
-                self._leave(ring, key)
-        self._drop_emptied(before)
+                if deficit > 0:
+                    taken = len(messages)
+                    deficit -= key.take(messages, deficit, limit)
+                    limit -= len(messages) - taken
+                    unserved = 0
+                    if deficit > 0 and key.ready:  # the limit cut its turn short
+                        key.deficit = deficit
+                        break
+                else:
+                    unserved += 1
+                self._end_turn(ring, key, deficit)
+            if unserved and unserved >= len(backlogged):
+                unserved = 0
+                self._after_a_round_for_nobody()
         return chosen
 
     def rollback(self, chosen: Selection) -> None:
-        """Put everything back as it was before `chosen` was selected."""
+        """Put everything back as it was before `chosen`, the latest selection, was made."""
         touched = {id(key) for key, _, _ in chosen.before}
         self._sparse = deque(key for key in self._sparse if id(key) not in touched)
         self._backlogged = deque(key for key in self._backlogged if id(key) not in touched)
@@ -110,61 +117,51 @@ class Drr:
             key.deficit = deficit
             key.place = place
             (self._sparse if place == SPARSE else self._backlogged).appendleft(key)
-        for lane, seq, cost in chosen.messages:
+        for lane, seq, cost in reversed(chosen.messages):
             lane.key.push(lane, seq, cost)
         self.round, self._turns_left, self._sparse_run = chosen.round, chosen.turns_left, chosen.sparse_run
 
-    def _ring(self) -> deque[FairKey]:
-        if self._sparse and (self._sparse_run < SPARSE_RUN or not self._backlogged):
-            return self._sparse
-        return self._backlogged
-
-    def _end_turn(self, ring: deque[FairKey], key: FairKey) -> None:
+    def _end_turn(self, ring: deque[FairKey], key: FairKey, deficit: int) -> None:
+        """Move a key on that had its turn: with its share for the next one, or out if it emptied with a rest."""
         ring.popleft()
-        key.deficit += key.weight * self.quantum
+        if ring is self._sparse:
+            self._sparse_run += 1
+        else:
+            self._sparse_run = 0
+            if self._turns_left:
+                self._turns_left -= 1
+            else:
+                self.round += 1
+                self._turns_left = len(ring)
+            if deficit > 0:
+                key.place = IDLE
+                key.deficit = 0
+                return
+        key.deficit = deficit if deficit > 0 else deficit + key.weight * self.quantum
         key.place = BACKLOGGED
-        self._count_turn(ring)
         self._backlogged.append(key)
 
-    def _drop_emptied(self, before: list[tuple[FairKey, int, int]]) -> None:
-        """Let emptied keys leave that have come to the head of the backlogged ring, so that they do not pile up there.
-
-        Twice as many as were looked at, because that is more than can have been added.
-        """
-        ring = self._backlogged
-        for _ in range(2 * len(before)):
-            if not ring or ring[0].ready or ring[0].deficit <= 0:
-                return
-            key = ring[0]
-            if key.mark != self._epoch:
-                key.mark = self._epoch
-                before.append((key, key.deficit, key.place))
-            self._leave(ring, key)
-
-    def _skip_rounds_in_debt(self) -> None:
-        """When every key is in debt, pay off in one step the rounds in which nobody could be served."""
-        rounds = min(-key.deficit // (key.weight * self.quantum) for key in self._backlogged)
-        for key in self._backlogged:
-            key.deficit += rounds * key.weight * self.quantum
-        self.round += rounds
-
-    def _leave(self, ring: deque[FairKey], key: FairKey) -> None:
+    def _pass_through(self, ring: deque[FairKey], key: FairKey) -> bool:
+        """Move a key on that has nothing to send. Returns whether it stays."""
         ring.popleft()
-        self._count_turn(ring)
-        if ring is self._sparse:
+        stays = key.deficit <= 0 or ring is self._sparse
+        if stays:
+            if ring is self._backlogged:
+                key.deficit += key.weight * self.quantum
             key.place = BACKLOGGED
             self._backlogged.append(key)
         else:
             key.place = IDLE
             key.deficit = 0
+        return stays
 
-    def _count_turn(self, ring: deque[FairKey]) -> None:
-        if ring is self._sparse:
-            self._sparse_run += 1
-            return
+    def _after_a_round_for_nobody(self) -> None:
+        """All backlogged keys were in debt for a round: let the sparse go on, or pay off many rounds in one step."""
         self._sparse_run = 0
-        if self._turns_left <= 0:
-            self.round += 1
-            self._turns_left = len(ring)
-        else:
-            self._turns_left -= 1
+        if self._sparse:
+            return
+        rounds = min(-key.deficit // (key.weight * self.quantum) for key in self._backlogged)
+        if rounds > 0:
+            for key in self._backlogged:
+                key.deficit += rounds * key.weight * self.quantum
+            self.round += rounds

@@ -10,9 +10,9 @@ BrokerError
 ├── StaleSequence        a producer's batch from too far back to answer again
 ├── Overloaded           too much is waiting; try again later
 ├── ShuttingDown         the broker takes no more work
-├── StoreFailed          the store did not take the write; nothing was changed
+├── StoreFailed          the store did not take the write, or could not be read; nothing was changed
 │   └── StoreFull        there is no room on the disk
-└── StoreUnusable        the store cannot be opened
+└── StoreUnusable        the store cannot be opened or trusted
     ├── StoreLocked      another broker has it open
     ├── StoreCorrupt
     └── StoreTooNew      written by a later version
@@ -85,7 +85,7 @@ class ShuttingDown(BrokerError):
 
 
 class StoreFailed(BrokerError):
-    """The store did not take the write; nothing was changed."""
+    """The store did not take the write, or could not be read; nothing was changed."""
 
 
 class StoreFull(StoreFailed):
@@ -93,7 +93,7 @@ class StoreFull(StoreFailed):
 
 
 class StoreUnusable(BrokerError):
-    """The store cannot be opened."""
+    """The store cannot be opened or trusted."""
 
 
 class StoreLocked(StoreUnusable):

@@ -20,56 +20,60 @@ class Lane:
     A lane is where throttles will look: all of its messages are runnable, or none is.
     """
 
-    __slots__ = ("_back", "_fifo", "key", "prefix", "priority")
+    __slots__ = ("back", "fifo", "key", "prefix", "priority")
 
     def __init__(self, key: "FairKey", priority: int, prefix: bytes) -> None:
         self.key = key
         self.priority = priority
         self.prefix = prefix
         """Where the store keeps the lane's messages. Opaque here."""
-        self._fifo: deque[int] = deque()
-        self._back: list[int] = []
+        self.fifo: deque[int] = deque()
+        """In order."""
+        self.back: list[int] = []
+        """Those that came back into the middle, as a heap."""
 
     def __len__(self) -> int:
-        return len(self._fifo) + len(self._back)
+        return len(self.fifo) + len(self.back)
 
     def push(self, seq: int) -> None:
         """Add a message: at the end when it is new, in its old place when it comes back."""
-        fifo = self._fifo
+        fifo = self.fifo
         if not fifo or seq > fifo[-1]:
             fifo.append(seq)
         elif seq < fifo[0]:
             fifo.appendleft(seq)
         else:
-            heappush(self._back, seq)
+            heappush(self.back, seq)
 
     def push_new(self, seqs: list[int]) -> None:
         """Add messages that are newer than all that were ever here, in order."""
-        self._fifo.extend(seqs)
+        self.fifo.extend(seqs)
 
-    def take(self, count: int) -> list[int]:
-        """Remove and return the oldest messages, at most `count`."""
-        fifo, back = self._fifo, self._back
-        if not back:
-            if count >= len(fifo):
-                taken = list(fifo)
-                fifo.clear()
-                return taken
+    def take(self, out: list["Taken"], count: int) -> int:
+        """Move the oldest messages, at most `count`, to `out` at a cost of 1 each. Returns how many."""
+        fifo, back = self.fifo, self.back
+        if back:
+            return self._take_merged(out, count)
+        if count >= len(fifo):
+            count = len(fifo)
+            out += [(self, seq, 1) for seq in fifo]
+            fifo.clear()
+        else:
             pop = fifo.popleft
-            return [pop() for _ in range(count)]
-        taken = []
-        while len(taken) < count and (fifo or back):
-            taken.append(heappop(back) if back and (not fifo or back[0] < fifo[0]) else fifo.popleft())
-        return taken
+            out += [(self, pop(), 1) for _ in range(count)]
+        return count
 
-    def peek(self) -> int:
-        """The oldest message of a lane that is not empty."""
-        fifo, back = self._fifo, self._back
-        return back[0] if back and (not fifo or back[0] < fifo[0]) else fifo[0]
+    def _take_merged(self, out: list["Taken"], count: int) -> int:
+        fifo, back = self.fifo, self.back
+        count = min(count, len(self))
+        for _ in range(count):
+            seq = heappop(back) if back and (not fifo or back[0] < fifo[0]) else fifo.popleft()
+            out.append((self, seq, 1))
+        return count
 
     def waiting(self) -> list[int]:
         """All waiting messages, oldest first."""
-        return sorted([*self._fifo, *self._back])
+        return sorted([*self.fifo, *self.back])
 
 
 Taken = tuple[Lane, int, int]
@@ -79,13 +83,15 @@ Taken = tuple[Lane, int, int]
 class FairKey:
     """One tenant of one queue: its lanes, its share, and its place in the scheduler's round."""
 
-    __slots__ = ("costs", "deficit", "delivered", "lanes", "live", "mark", "name", "place", "ready", "weight")
+    __slots__ = ("costs", "deficit", "delivered", "head", "lanes", "live", "mark", "name", "place", "ready", "weight")
 
     def __init__(self, name: str, weight: int = 1) -> None:
         self.name = name
         self.weight = weight
         self.lanes: dict[int, Lane] = {}
         """By priority; only lanes that hold messages, lowest number first."""
+        self.head: Lane | None = None
+        """The first of the lanes."""
         self.costs: dict[int, int] = {}
         """Of the waiting messages whose cost is not 1."""
         self.ready = 0
@@ -117,38 +123,42 @@ class FairKey:
             held = self.lanes[lane.priority] = lane
             if len(self.lanes) > 1:
                 self.lanes = dict(sorted(self.lanes.items()))
+            if self.head is None or lane.priority < self.head.priority:
+                self.head = lane
         return held
 
-    def take(self, budget: int, limit: int) -> tuple[list[Taken], int]:
-        """Remove what may be delivered next: while some of `budget` is left, at most `limit` messages.
+    def take(self, out: list[Taken], budget: int, limit: int) -> int:
+        """Move what may be delivered next to `out`: while some of `budget` is left, at most `limit` messages.
 
         The last message may cost more than is left; the returned spending then exceeds the budget, and the scheduler
         keeps the difference as a debt.
         """
         if self.costs:
-            return self._take_by_cost(budget, limit)
-        taken: list[Taken] = []
-        room = min(budget, limit)
-        while room and self.lanes:
-            lane = next(iter(self.lanes.values()))
-            run = lane.take(room)
-            taken += [(lane, seq, 1) for seq in run]
-            room -= len(run)
-            if not len(lane):
-                del self.lanes[lane.priority]
-        self.ready -= len(taken)
-        return taken, len(taken)
+            return self._take_by_cost(out, budget, limit)
+        room = wanted = min(budget, limit, self.ready)
+        while room:
+            lane = self.head
+            assert lane is not None
+            room -= lane.take(out, room)
+            if not (lane.fifo or lane.back):
+                self._retire(lane)
+        self.ready -= wanted
+        return wanted
 
-    def _take_by_cost(self, budget: int, limit: int) -> tuple[list[Taken], int]:
-        taken: list[Taken] = []
+    def _take_by_cost(self, out: list[Taken], budget: int, limit: int) -> int:
         spent = 0
-        while spent < budget and len(taken) < limit and self.lanes:
-            lane = next(iter(self.lanes.values()))
-            (seq,) = lane.take(1)
-            cost = self.costs.pop(seq, 1)
-            taken.append((lane, seq, cost))
+        while spent < budget and limit and self.head is not None:
+            lane = self.head
+            lane.take(out, 1)
+            cost = self.costs.pop(out[-1][1], 1)
+            out[-1] = (lane, out[-1][1], cost)
             spent += cost
-            if not len(lane):
-                del self.lanes[lane.priority]
-        self.ready -= len(taken)
-        return taken, spent
+            limit -= 1
+            self.ready -= 1
+            if not (lane.fifo or lane.back):
+                self._retire(lane)
+        return spent
+
+    def _retire(self, lane: Lane) -> None:
+        del self.lanes[lane.priority]
+        self.head = next(iter(self.lanes.values()), None)

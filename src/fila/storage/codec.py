@@ -5,7 +5,7 @@ To change a record: add a new version beside the old one, read both, write the n
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from itertools import starmap
 from struct import Struct, error, pack, unpack_from
@@ -23,6 +23,7 @@ _MARK = bytes([VERSION])
 _PRODUCED = Struct(">BQ")  # version, heard at
 _RESULT = Struct(">QIH")  # first seq or 0, how many that follow each other, bytes of text
 _TEXT_LIMIT = 1024
+_RESULTS_LIMIT = 1_000_000  # the largest batch that can be configured
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,6 @@ Result = int | str
 """The answer to one message of a batch: its sequence number, or why it was refused."""
 
 
-def _checked(version: int, what: str) -> None:
-    if version != VERSION:
-        raise StoreCorrupt(f"{what} has version {version}, this broker knows {VERSION}")
-
-
 @lru_cache(maxsize=4096)
 def message_head(weight: int, cost: int) -> bytes:
     """What precedes the body of a message."""
@@ -70,14 +66,17 @@ def message_head(weight: int, cost: int) -> bytes:
 @lru_cache(maxsize=4096)
 def read_head(head: bytes) -> tuple[int, int]:
     """Weight and cost."""
-    version, _, weight, cost = _HEAD.unpack_from(head)
-    _checked(version, "a message")
+    _, weight, cost = _unpack(_HEAD, head, "a message")
+    if not weight or not cost:
+        raise StoreCorrupt("a message cannot be read")
     return weight, cost
 
 
 def split_message(record: bytes) -> tuple[bytes, bytes]:
     """Head and body. The body is what the producer encoded: headers and payload."""
-    size = record[1] << 8 | record[2]
+    size = int.from_bytes(record[1:3], "big")
+    if not _HEAD.size <= size <= len(record):
+        raise StoreCorrupt("a message cannot be read")
     return record[:size], record[size:]
 
 
@@ -88,9 +87,8 @@ def grant(record: GrantRecord) -> bytes:
 
 
 def read_grant(value: bytes) -> GrantRecord:
+    token, expires_at, count, tried = _unpack(_GRANT, value[: _GRANT.size], "a lease")
     try:
-        version, token, expires_at, count, tried = _GRANT.unpack_from(value)
-        _checked(version, "a lease")
         members = list(unpack_from(f">{count}Q", value, _GRANT.size))
         attempts = dict(_TRIED.iter_unpack(value[_GRANT.size + 8 * count :]))
     except error as cause:
@@ -105,8 +103,7 @@ def attempts(count: int) -> bytes:
 
 
 def read_attempts(value: bytes) -> int:
-    version, count = _unpack(_ATTEMPTS, value, "an attempt count")
-    _checked(version, "an attempt count")
+    (count,) = _unpack(_ATTEMPTS, value, "an attempt count")
     return int(count)
 
 
@@ -120,8 +117,7 @@ def dedup(seq: int, expires_at: int) -> bytes:
 
 
 def read_dedup(value: bytes) -> tuple[int, int]:
-    version, seq, expires_at = _unpack(_DEDUP, value, "a dedup key")
-    _checked(version, "a dedup key")
+    seq, expires_at = _unpack(_DEDUP, value, "a dedup key")
     return seq, expires_at
 
 
@@ -146,18 +142,20 @@ def produced(heard_at: int, results: list[Result]) -> bytes:
 
 def read_produced(value: bytes) -> tuple[int, list[Result]]:
     """When the batch came, and its answers."""
+    (heard_at,) = _unpack(_PRODUCED, value[: _PRODUCED.size], "a producer's batch")
     results: list[Result] = []
     at = _PRODUCED.size
-    try:
-        version, heard_at = _PRODUCED.unpack_from(value)
-        _checked(version, "a producer's batch")
-        while at < len(value):
+    while at < len(value):
+        try:
             first, count, size = _RESULT.unpack_from(value, at)
-            at += _RESULT.size
-            results += range(first, first + count) if first else [value[at : at + size].decode(errors="replace")]
-            at += size
-    except error as cause:
-        raise StoreCorrupt("a producer's batch cannot be read") from cause
+        except error as cause:
+            raise StoreCorrupt("a producer's batch cannot be read") from cause
+        at += _RESULT.size
+        end = at + size
+        if end > len(value) or not 0 < count <= _RESULTS_LIMIT or (first and size) or (not first and count > 1):
+            raise StoreCorrupt("a producer's batch cannot be read")
+        results += range(first, first + count) if first else [value[at:end].decode(errors="ignore")]
+        at = end
     return heard_at, results
 
 
@@ -166,15 +164,26 @@ def queue(record: QueueRecord) -> bytes:
 
 
 def read_queue(value: bytes) -> QueueRecord:
+    _check_version(value, "a queue")
     try:
-        _checked(value[0], "a queue")
-        return QueueRecord(**json.loads(value[1:]))
-    except (IndexError, TypeError, ValueError) as cause:
+        record = QueueRecord(**json.loads(value[1:]))
+    except (TypeError, ValueError, RecursionError) as cause:
         raise StoreCorrupt("a queue cannot be read") from cause
+    if any(type(getattr(record, field.name)) is not field.type for field in fields(record)):
+        raise StoreCorrupt("a queue cannot be read")
+    return record
 
 
 def _unpack(form: Struct, value: bytes, what: str) -> tuple[Any, ...]:
+    """What follows the version, which must be the one that is known."""
+    _check_version(value, what)
     try:
-        return form.unpack(value)
+        return form.unpack(value)[1:]
     except error as cause:
         raise StoreCorrupt(f"{what} cannot be read") from cause
+
+
+def _check_version(value: bytes, what: str) -> None:
+    if value[:1] != _MARK:
+        version = value[0] if value else "none"
+        raise StoreCorrupt(f"{what} has version {version}, this broker knows {VERSION}")

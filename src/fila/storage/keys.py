@@ -29,8 +29,10 @@ def name(text: str) -> bytes:
 
 
 def read_u64(key: bytes, at: int) -> int:
-    number: int = _U64.unpack_from(key, at)[0]
-    return number
+    """The number that ends the key. Raises ValueError when something else is there."""
+    if len(key) != at + SEQ_BYTES:
+        raise ValueError("a key has the wrong length")
+    return int.from_bytes(key[at:], "big")
 
 
 def read_name(key: bytes, at: int) -> tuple[str, int]:
@@ -65,7 +67,7 @@ def scheduled(due: int, queue: str, seq: int) -> bytes:
 
 def read_scheduled(key: bytes) -> tuple[int, str, int]:
     queue, at = read_name(key, SEQ_BYTES)
-    return read_u64(key, 0), queue, read_u64(key, at)
+    return read_u64(key[:SEQ_BYTES], 0), queue, read_u64(key, at)
 
 
 def grant(queue: str, number: int) -> bytes:
@@ -95,7 +97,10 @@ def dedup(queue: str, key: str) -> bytes:
 
 def read_dedup(key: bytes) -> tuple[str, str]:
     queue, at = read_name(key, 1)
-    return queue, read_name(key, at)[0]
+    dedup_key, end = read_name(key, at)
+    if end != len(key):
+        raise ValueError("a key has the wrong length")
+    return queue, dedup_key
 
 
 def producer(producer_id: str) -> bytes:

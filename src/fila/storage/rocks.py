@@ -4,21 +4,28 @@ Tuned for a queue (measured on 2 cores, 1 KB messages): values are written once 
 compressed and a few large memtables let most messages die before they reach a file. Tombstones are what kills a queue
 on an LSM tree: files that are full of them are compacted early, and nothing reads over a consumed range while running.
 
-A write that fails (a full disk, say) leaves RocksDB refusing all further ones. So the next write after a failure opens
-the store anew first; reads go on meanwhile.
+What RocksDB and its binding do when something breaks, and what is made of it here:
+
+- After a failed write RocksDB refuses all further ones. The next write opens the store anew first. That flushes the
+  log, so on a full disk it is only tried once there is room for it. Reads go on all the time.
+- An iterator that meets a damaged block just ends. So every scan asks at its end whether it really was the end.
+- Opening a store changes it. So the format is also in a file of its own, which is read before RocksDB is asked.
 """
 
-import contextlib
+import os
 import secrets
+import shutil
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from rocksdict import (
+    AccessType,
     BlockBasedOptions,
     Cache,
     ChecksumType,
+    ColumnFamily,
     DBCompressionType,
     DBRecoveryMode,
     Options,
@@ -28,17 +35,18 @@ from rocksdict import (
     WriteOptions,
 )
 
-from fila.core.errors import StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
+from fila.core.errors import BrokerError, StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
 
 FORMAT = 1
 """Raise it with every change of keys or records that an older broker would misread."""
 
-_FORMAT_KEY = b"format"
+FORMAT_FILE = "FILA_FORMAT"
 _NODE_KEY = b"node"
 _MIB = 1 << 20
 _SMALL_BUFFER = 8 * _MIB
+_NO_ROOM = ("no space left on device", "disk quota exceeded")
 
 
 class RocksBatch:
@@ -46,7 +54,7 @@ class RocksBatch:
 
     __slots__ = ("_handles", "raw")
 
-    def __init__(self, handles: list[object]) -> None:
+    def __init__(self, handles: list[ColumnFamily]) -> None:
         self._handles = handles
         self.raw = WriteBatch(raw_mode=True)
 
@@ -60,7 +68,8 @@ class RocksBatch:
         self.raw.delete(key, self._handles[family])
 
     def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
-        self.raw.delete_range(start, end, self._handles[family])
+        if start < end:  # the other way round RocksDB takes it and then fails to read
+            self.raw.delete_range(start, end, self._handles[family])
 
 
 class RocksStorage:
@@ -79,8 +88,14 @@ class RocksStorage:
         self._cache = Cache(block_cache_bytes)
         self._write_options = WriteOptions()
         self._write_options.sync = durability == "fsync"
-        self._failed = False
-        self._open()
+        self._failure: StoreFailed | None = None
+        self._handles: list[ColumnFamily] = []
+        self._families: list[Rdict] = []
+        try:
+            _check_format(path)
+        except OSError as cause:
+            raise StoreUnusable(f"the store in {path} cannot be opened: {cause}") from cause
+        self._open(AccessType.read_write())
         try:
             self.node = self._identify()
         except BaseException:
@@ -93,70 +108,105 @@ class RocksStorage:
     def write(self, batch: Batch) -> None:
         assert isinstance(batch, RocksBatch)
         try:
-            if self._failed:
-                self._reopen()
+            if self._failure is not None:
+                self._recover(self._failure)
             self._db.write(batch.raw, self._write_options)
+        except StoreFailed:
+            raise
         except Exception as cause:  # rocksdict raises plain Exception for everything
-            self._failed = True
-            if "space" in str(cause).lower():
-                raise StoreFull("there is no room on the broker's disk; nothing was changed") from cause
-            raise StoreFailed("the broker's store refused the write; nothing was changed") from cause
+            self._failure = _failed(cause)
+            raise self._failure from cause
 
     def get(self, family: Family, key: bytes) -> bytes | None:
-        value: bytes | None = self._families[family].get(key)
-        return value
+        try:
+            return cast("bytes | None", self._families[family].get(key))
+        except Exception as cause:
+            raise self._unreadable(cause) from cause
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
-        values: list[bytes | None] = self._families[family].get(list(keys))
-        return values
+        try:
+            return cast("list[bytes | None]", self._families[family].get(list(keys)))
+        except Exception as cause:
+            raise self._unreadable(cause) from cause
 
     def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         options = ReadOptions()
         options.set_readahead_size(4 * _MIB)
-        items: Iterator[tuple[bytes, bytes]] = self._families[family].items(from_key=start, read_opt=options)
-        return items if end is None else takewhile(lambda item: item[0] < end, items)
+        if end is not None:
+            options.set_iterate_upper_bound(end)
+        source = self._families[family]
+        # Made here, not in the generator: a scan sees the store as it is when it is asked for.
+        items = cast("Iterator[tuple[bytes, bytes]]", source.items(from_key=start, read_opt=options))
+        return self._to_the_end(items, source, options, start)
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):  # a store that is full or gone cannot be flushed, only let go
+        with suppress(Exception):  # a store that is full or gone cannot be flushed, only let go
             self._db.flush_wal(sync=True)
-        self._handles.clear()  # cleared in place: RocksDB lets go of the directory only when nobody holds a handle
-        self._families.clear()
-        self._db.close()
+        self._let_go()
 
-    def _open(self) -> None:
+    def _to_the_end(
+        self, items: Iterator[tuple[bytes, bytes]], source: Rdict, options: ReadOptions, start: bytes
+    ) -> Iterator[tuple[bytes, bytes]]:
+        last = start
+        for item in items:
+            last = item[0]
+            yield item
+        try:
+            check = source.iter(options)
+            check.seek(last)
+            if check.valid():
+                check.next()
+            check.status()
+        except Exception as cause:
+            raise self._unreadable(cause) from cause
+
+    def _let_go(self) -> None:
+        # Cleared in place: RocksDB lets go of the directory only when nobody holds a handle, and batches hold the list.
+        self._handles.clear()
+        self._families.clear()
+        with suppress(Exception):  # reports the failure of an earlier write, after closing
+            self._db.close()
+
+    def _open(self, access: AccessType) -> None:
         options = self._options(_SMALL_BUFFER)
         families = {_name(f): self._options(self._buffer_of(f)) for f in Family if f is not Family.DEFAULT}
         try:
-            self._path.mkdir(parents=True, exist_ok=True)
-            self._db = Rdict(str(self._path), options, column_families=families)
-        except Exception as cause:  # rocksdict raises plain Exception for everything
+            self._db = Rdict(str(self._path), options, column_families=families, access_type=access)
+        except Exception as cause:
             raise _unusable(self._path, str(cause)) from cause
-        self._families = [self._db.get_column_family(_name(f)) for f in Family]
-        self._handles: list[object] = [self._db.get_column_family_handle(_name(f)) for f in Family]
+        self._families += [self._db.get_column_family(_name(f)) for f in Family]
+        self._handles += [self._db.get_column_family_handle(_name(f)) for f in Family]
 
-    def _reopen(self) -> None:
-        self.close()
-        self._open()
-        self._failed = False
+    def _recover(self, failure: StoreFailed) -> None:
+        """Make the store take writes again after one failed, or raise that failure."""
+        if isinstance(failure, StoreFull):
+            log_bytes = sum(log.stat().st_size for log in self._path.glob("*.log"))
+            if shutil.disk_usage(self._path).free <= log_bytes:
+                raise StoreFull(*failure.args) from failure
+        self._let_go()
+        try:
+            self._open(AccessType.read_write())
+        except BrokerError:
+            self._open(AccessType.read_only(error_if_log_file_exist=False))
+            raise
+        self._failure = None
 
     def _identify(self) -> int:
-        stored = self.get(Family.DEFAULT, _FORMAT_KEY)
+        stored = self.get(Family.DEFAULT, _NODE_KEY)
         if stored is not None:
-            version = int.from_bytes(stored, "big")
-            if version > FORMAT:
-                raise StoreTooNew(
-                    f"the store in {self._path} has format {version}, this broker knows up to {FORMAT}: "
-                    "use the version of fila-server that wrote it, or a later one"
-                )
-            return int.from_bytes(self.get(Family.DEFAULT, _NODE_KEY) or b"", "big")
-        if next(self.scan(Family.MESSAGES), None) is not None:
-            raise StoreCorrupt(f"the store in {self._path} holds messages but no format version")
+            return int.from_bytes(stored, "big")
+        if any(next(self.scan(family), None) is not None for family in Family):
+            raise StoreCorrupt(f"the store in {self._path} has lost its identity")
         node = secrets.randbits(NODE_BITS)
         batch = self.batch()
-        batch.put(Family.DEFAULT, _FORMAT_KEY, FORMAT.to_bytes(4, "big"))
         batch.put(Family.DEFAULT, _NODE_KEY, node.to_bytes(8, "big"))
         self.write(batch)
         return node
+
+    def _unreadable(self, cause: Exception) -> BrokerError:
+        if str(cause).startswith("Corruption"):
+            return StoreCorrupt(f"the store in {self._path} is damaged: {cause}")
+        return StoreFailed(f"the store in {self._path} could not be read: {cause}")
 
     def _buffer_of(self, family: Family) -> int:
         return self._write_buffer_bytes if family is Family.MESSAGES else _SMALL_BUFFER
@@ -189,12 +239,51 @@ def _name(family: Family) -> str:
     return family.name.lower()
 
 
+def _check_format(path: Path) -> None:
+    """Make sure that this broker may open the store, or begin a new one."""
+    path.mkdir(parents=True, exist_ok=True)
+    file = path / FORMAT_FILE
+    if not file.exists():
+        if (path / "CURRENT").exists():
+            raise StoreCorrupt(f"{path} holds a database that is not a store of fila-server: {FORMAT_FILE} is missing")
+        _write_durably(file, f"{FORMAT}\n")
+        return
+    text = file.read_text(errors="replace").strip()
+    if not (text.isascii() and text.isdigit()):
+        raise StoreCorrupt(f"the store in {path} is damaged and was left as it is: {FORMAT_FILE} holds no number")
+    if int(text) > FORMAT:
+        raise StoreTooNew(
+            f"the store in {path} has format {text}, this broker knows up to {FORMAT}: "
+            "use the version of fila-server that wrote it, or a later one"
+        )
+
+
+def _write_durably(file: Path, text: str) -> None:
+    """Write a file that is there as a whole or not at all."""
+    draft = file.with_suffix(".new")
+    with draft.open("w") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _failed(cause: Exception) -> StoreFailed:
+    if any(words in str(cause).lower() for words in _NO_ROOM):
+        return StoreFull("there is no room on the broker's disk; nothing was changed")
+    return StoreFailed("the broker's store refused the write; nothing was changed")
+
+
 def _unusable(path: Path, reason: str) -> StoreUnusable:
-    lowered = reason.lower()
-    if "lock" in lowered:
+    if "While lock file" in reason or "lock hold by current process" in reason:
         return StoreLocked(f"the store in {path} is in use by another fila-server")
-    if "corruption" in lowered or "checksum" in lowered:
+    if reason.startswith("Corruption"):
         return StoreCorrupt(f"the store in {path} is damaged and was left as it is: {reason}")
-    if "column famil" in lowered:
+    if "Column families not opened" in reason:
         return StoreTooNew(f"the store in {path} was written by a later version of fila-server: {reason}")
     return StoreUnusable(f"the store in {path} cannot be opened: {reason}")
