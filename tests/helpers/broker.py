@@ -1,0 +1,274 @@
+"""A broker without a network, driven by hand: virtual time, one tick at a time."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fila.broker.commands import (
+    AckGroup,
+    Command,
+    CreateQueue,
+    DeleteQueue,
+    Enqueue,
+    ExtendGroup,
+    Failure,
+    Incoming,
+    Nack,
+    Outcome,
+    Settle,
+)
+from fila.broker.engine import Engine
+from fila.broker.queue import QueueState
+from fila.broker.recovery import recover
+from fila.broker.settle import token_text
+from fila.broker.state import BrokerState
+from fila.config import LimitsConfig, SchedulerConfig
+from fila.core.consumers import Consumer
+from fila.core.errors import BrokerError, StoreFailed
+from fila.core.leases import Grant
+from fila.storage.base import Batch, Family, Storage
+from fila.storage.codec import QueueRecord
+from fila.storage.memory import MemoryStorage
+
+MS = 1_000_000
+SECOND = 1000 * MS
+START = 1_700_000_000 * SECOND
+NODE = 0x2A
+
+
+class WatchedStore:
+    """A store that counts its writes and refuses them on demand."""
+
+    def __init__(self, inner: Storage) -> None:
+        self.inner = inner
+        self.writes = 0
+        self.refused = 0
+        self.failing = False
+        self.on_write: Callable[[Batch], None] = lambda _: None
+
+    def write(self, batch: Batch) -> None:
+        self.on_write(batch)
+        if self.failing:
+            self.refused += 1
+            raise StoreFailed("no more room in here")
+        self.inner.write(batch)
+        self.writes += 1
+
+    def batch(self) -> Batch:
+        return self.inner.batch()
+
+    def get(self, family: Family, key: bytes) -> bytes | None:
+        return self.inner.get(family, key)
+
+    def get_many(self, family: Family, keys: Any) -> list[bytes | None]:
+        return self.inner.get_many(family, keys)
+
+    def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Any:
+        return self.inner.scan(family, start, end)
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def dump(self) -> dict[Family, dict[bytes, bytes]]:
+        """Everything in it."""
+        return {family: dict(self.inner.scan(family)) for family in Family}
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One message as a consumer was handed it."""
+
+    seq: int
+    id: str
+    token: str
+
+
+@dataclass
+class Recipient:
+    """A consumer that keeps what it is handed."""
+
+    queue: str
+    consumer: Consumer
+    got: list[Delivered] = field(default_factory=list)
+    ended: BrokerError | None = None
+
+    @property
+    def seqs(self) -> list[int]:
+        return [one.seq for one in self.got]
+
+    def take(self) -> list[Delivered]:
+        """What came since the last time."""
+        taken, self.got = self.got, []
+        return taken
+
+
+def incoming(
+    queue: str,
+    body: bytes = b"",
+    *,
+    headers: Mapping[str, str] | None = None,
+    payload_bytes: int | None = None,
+    **rest: Any,
+) -> Incoming:
+    """A message as the server hands it in. The body stands for encoded headers and payload."""
+    size = len(body) if payload_bytes is None else payload_bytes
+    return Incoming(queue, headers or {}, body, size, **rest)
+
+
+def queue_record(name: str, **settings: Any) -> QueueRecord:
+    defaults = {"created_at": START, "visibility_timeout_ms": 30_000, "quantum": 4, "dedup_window_ms": 60_000}
+    return QueueRecord(name=name, **(defaults | settings))
+
+
+class Driver:
+    """An engine on a store, with a clock that moves only when told to."""
+
+    def __init__(self, store: Storage | None = None, *, limits: LimitsConfig | None = None, **scheduler: int) -> None:
+        self.store = WatchedStore(store or MemoryStorage())
+        self.limits = limits or LimitsConfig()
+        self.scheduler = SchedulerConfig(**scheduler)
+        self.now = START
+        self._numbers = 0
+        self.restart()
+
+    def restart(self, store: Storage | None = None) -> None:
+        """What a crash leaves: the store alone."""
+        if store is not None:
+            self.store.inner = store
+        self.state: BrokerState = recover(self.store, NODE, self.limits)
+        self.engine = Engine(self.state, self.store, self.scheduler)
+
+    def tick(self) -> None:
+        self.engine.tick(self.now)
+
+    def settle_down(self) -> None:
+        """Tick until nothing more happens at this time."""
+        for _ in range(1000):
+            self.tick()
+            if not self.engine.has_work(self.now):
+                return
+        raise AssertionError("the engine always has more work")
+
+    def advance(self, ms: float) -> None:
+        """Let time pass, then do what is due."""
+        self.now += int(ms * MS)
+        self.settle_down()
+
+    def submit(self, make: Callable[[Callable[[Any], None]], Command]) -> list[Any]:
+        """Hand a command in; its answer appears in the returned list."""
+        answers: list[Any] = []
+        self.engine.submit(make(answers.append))
+        return answers
+
+    def ask(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
+        """Hand a command in and tick; the answer. Raises it when it is an error."""
+        answers = self.submit(make)
+        self.tick()
+        (answer,) = answers
+        if isinstance(answer, BrokerError):
+            raise answer
+        return answer
+
+    def create(self, name: str, **settings: Any) -> QueueState:
+        self.ask(lambda reply: CreateQueue(queue_record(name, **settings), reply))
+        return self.state.queues[name]
+
+    def delete(self, name: str) -> int:
+        count: int = self.ask(lambda reply: DeleteQueue(name, reply))
+        return count
+
+    def enqueue(self, *messages: Incoming, producer: str = "", sequence: int = 0) -> list[Outcome]:
+        outcomes: list[Outcome] = self.ask(lambda reply: Enqueue(list(messages), reply, producer, sequence))
+        return outcomes
+
+    def send(self, queue: str, body: bytes = b"", **rest: Any) -> int:
+        """Enqueue one message that is accepted; its sequence number."""
+        (outcome,) = self.enqueue(incoming(queue, body, **rest))
+        if isinstance(outcome, BrokerError):
+            raise outcome
+        return outcome
+
+    def join(self, queue: str, max_in_flight: int = 100) -> Recipient:
+        self._numbers += 1
+
+        def deliver(grant: Grant) -> None:
+            token = token_text(grant.token)
+            recipient.got += [Delivered(seq, self.id(seq), token) for seq in grant.members]
+
+        def end(error: BrokerError) -> None:
+            recipient.ended = error
+
+        recipient = Recipient(queue, Consumer(self._numbers, max_in_flight, deliver, end))
+        self.engine.join(queue, recipient.consumer)
+        return recipient
+
+    def leave(self, recipient: Recipient) -> None:
+        self.engine.leave(recipient.queue, recipient.consumer)
+
+    def ack(self, queue: str, *ids: str, token: str = "") -> list[Failure]:
+        failures: list[Failure] = self.ask(lambda reply: Settle(reply, acks=[AckGroup(queue, list(ids), token)]))
+        return failures
+
+    def nack(self, queue: str, message_id: str, *, token: str = "", delay_ms: int = 0) -> list[Failure]:
+        nack = Nack(queue, message_id, "", token, delay_ms)
+        failures: list[Failure] = self.ask(lambda reply: Settle(reply, nacks=[nack]))
+        return failures
+
+    def extend(self, queue: str, *ids: str, token: str = "", extend_ms: int = 0) -> list[Failure]:
+        group = ExtendGroup(queue, list(ids), token, extend_ms)
+        failures: list[Failure] = self.ask(lambda reply: Settle(reply, extends=[group]))
+        return failures
+
+    def id(self, seq: int) -> str:
+        return self.state.ids.text(seq)
+
+    def queue(self, name: str) -> QueueState:
+        return self.state.queues[name]
+
+    def places(self) -> dict[int, str]:
+        """Where each message is."""
+        return {seq: place for queue in self.state.queues.values() for seq, (place, *_) in messages_of(queue).items()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything in memory that a failed write must leave as it was."""
+        return {
+            "queues": {name: snapshot_of(queue, self.now) for name, queue in self.state.queues.items()},
+            "producers": {name: last for name, (last, _) in self.state.producers._last.items()},
+        }
+
+
+def messages_of(queue: QueueState) -> dict[int, tuple[Any, ...]]:
+    """Each message of a queue with its place: ("ready", key, priority), ("delayed", key, priority, due) or
+    ("leased", key, priority, token, expires at). Fails when a message is in two places."""
+    found: list[tuple[int, tuple[Any, ...]]] = []
+    for key in queue.keys.values():
+        for priority, lane in key.lanes.items():
+            found += [(seq, ("ready", key.name, priority)) for seq in lane.waiting()]
+    for due, seq, lane, _ in queue.schedule.all():
+        found.append((seq, ("delayed", lane.key.name, lane.priority, due)))
+    for grant in queue.leases.grants():
+        for lane, seq, _ in grant.members.values():
+            place = ("leased", lane.key.name, lane.priority, grant.token, grant.expires_at)
+            found.append((seq, place))
+            assert queue.leases.find(seq) is grant
+    places = dict(found)
+    assert len(places) == len(found), "a message is in two places"
+    return places
+
+
+def snapshot_of(queue: QueueState, now: int) -> dict[str, Any]:
+    return {
+        "messages": messages_of(queue),
+        "attempts": dict(queue.attempts),
+        "ready": queue.ready,
+        "dedup": {key: entry for key, entry in queue.dedup._by_key.items() if entry[1] > now},
+        "consumers": [(one.number, one.in_flight, one.max_in_flight) for one in queue.consumers.all()],
+        "holders": {seq: grant.consumer for grant in queue.leases.grants() for seq in grant.members},
+        "ring": [(key.name, key.deficit, key.place, key.ready, key.live) for key in queue.drr.order()],
+        "keys": {key.name: (key.weight, key.live, key.ready, key.delivered) for key in queue.keys.values()},
+        "counters": asdict(queue.counters),
+    }
+
+
+def ids_of(delivered: Iterable[Delivered]) -> list[str]:
+    return [one.id for one in delivered]

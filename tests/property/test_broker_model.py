@@ -1,0 +1,856 @@
+"""The whole broker against a model of it that is too simple to be wrong.
+
+The machine sends what clients send, lets time pass, makes writes fail and crashes the broker, in any order. The model
+is dictionaries and lists; it says what must be answered, where each message must be and what the store must hold after
+every step. Which of the ready messages are delivered is for the scheduler to say: here only how many, in which order
+inside one fairness key, and to whom.
+"""
+
+import shutil
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fila.broker.commands import AckGroup, CreateQueue, DeleteQueue, Enqueue, ExtendGroup, Nack, Settle
+from fila.broker.engine import RETRY_AFTER_FAILURE, SILENT_AFTER, SWEEP_EVERY
+from fila.broker.settle import token_text
+from fila.config import LimitsConfig
+from fila.core.errors import (
+    BrokerError,
+    InvalidArgument,
+    LimitExceeded,
+    MessageNotFound,
+    QueueAlreadyExists,
+    QueueNotFound,
+    StaleSequence,
+    StoreFailed,
+)
+from fila.core.lifecycle import COUNTS_AN_ATTEMPT, TRANSITIONS, State
+from fila.storage import codec, keys
+from fila.storage.base import Family, Storage
+from fila.storage.memory import MemoryStorage
+from fila.storage.rocks import RocksStorage
+from tests.helpers.broker import MS, Driver, Recipient, incoming, messages_of, queue_record
+
+LIMITS = LimitsConfig(
+    max_payload_bytes=8, max_headers=3, max_name_bytes=12, max_key_bytes=7, max_batch_messages=5, max_queues=3
+)
+QUEUES = ("a", "b b", "ü", "c")
+FAIRNESS, WEIGHT = "tenant", "weight"
+VISIBILITY_MS = {"a": 30_000, "b b": 2_000, "ü": 700_000, "c": 30_000}
+DEDUP_MS = {"a": 60_000, "b b": 5_000, "ü": 60_000, "c": 0}
+
+
+@dataclass
+class Message:
+    """One message as the model knows it."""
+
+    queue: str
+    key: str
+    priority: int
+    weight: int
+    body: bytes
+    attempts: int = 0
+    state: State = State.READY
+    due: int = 0
+    token: str = ""
+    expires_at: int = 0
+    holder: Recipient | None = None
+
+
+@dataclass
+class Queue:
+    """One queue as the model knows it."""
+
+    messages: dict[int, Message] = field(default_factory=dict)
+    dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
+    consumers: list[Recipient] = field(default_factory=list)
+
+
+@dataclass
+class Producer:
+    """The batches of one producer that can be answered again."""
+
+    last: int
+    heard: int
+    answers: dict[int, list[Any]]
+
+
+@dataclass
+class Pending:
+    """A command that waits for its tick, and what was answered to it."""
+
+    what: str
+    args: tuple[Any, ...]
+    answers: list[Any] = field(default_factory=list)
+
+
+Expected = list[tuple[str, str, type[BrokerError]]]
+"""What could not be settled: queue, message id, why."""
+
+Spec = tuple[str, str, str, int, int, str, str]
+"""Of a message: queue, fairness key, weight, priority, delay, dedup key, what is wrong with it."""
+
+specs = st.lists(
+    st.tuples(
+        st.sampled_from([*QUEUES, "nowhere"]),
+        st.sampled_from(["x", "y\x00", "y", ""]),
+        st.sampled_from(["", "1", "3", "0", "two"]),
+        st.sampled_from([5, 0, 9, 255, 256, -1]),
+        st.sampled_from([0, 0, 1, 1500, 60_000, -1]),
+        st.sampled_from(["", "", "k1", "k2", "too-long"]),
+        st.sampled_from(["", "", "", "payload", "headers", "key"]),
+    ),
+    max_size=6,
+)
+good_specs = st.lists(
+    st.tuples(
+        st.sampled_from(QUEUES[:2]),
+        st.sampled_from(["x", "y"]),
+        st.sampled_from(["", "2"]),
+        st.sampled_from([5, 0]),
+        st.sampled_from([0, 0, 0, 1500]),
+        st.sampled_from(["", "", "k1"]),
+        st.just(""),
+    ),
+    min_size=1,
+    max_size=5,
+)
+producers = st.sampled_from(["", "", "p", "r"])
+picks = st.lists(st.integers(0, 50), min_size=1, max_size=4)
+tokens = st.sampled_from(["right", "right", "right", "none", "wrong"])
+ticks = st.sampled_from([2, 1, 0, 0])
+"""How many ticks follow at once; 0 lets commands meet in one tick."""
+
+
+class BrokerMachine(RuleBasedStateMachine):
+    """Drives a broker and the model side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver = Driver(self.open_store(), limits=LIMITS)
+        self.queues: dict[str, Queue] = {}
+        self.producers: dict[str, Producer] = {}
+        self.pending: list[Pending] = []
+        self.sent: list[tuple[str, int, list[Spec]]] = []
+        self.recipients: list[Recipient] = []
+        self.known_ids: list[tuple[str, int]] = []
+        self.old_tokens: list[str] = ["", "zz", "00ff"]
+        self.highest_seq = 0
+        self.resting_until = 0
+        self.next_sweep = 0
+        self.body = 0
+        self.settled: list[tuple[Pending, Expected]] = []
+        self.holders: dict[int, Recipient | None] = {}
+
+    def open_store(self) -> Storage:
+        return MemoryStorage()
+
+    def reopen_store(self) -> Storage:
+        return self.driver.store.inner
+
+    # What clients do. Everything waits for the next tick.
+
+    @initialize(batch=good_specs, max_in_flight=st.integers(1, 4))
+    def at_work(self, batch: list[Spec], max_in_flight: int) -> None:
+        for name in QUEUES[:2]:
+            self.create_queue(name)
+            self.tick(0)
+            self.join(name, max_in_flight, 0)
+        self.enqueue(batch, "", 0, 2)
+
+    @rule(name=st.sampled_from([*QUEUES, "", "new\nline", "much-too-long-a-name", " x"]))
+    def create_queue(self, name: str) -> None:
+        record = queue_record(
+            name,
+            visibility_timeout_ms=VISIBILITY_MS.get(name, 1),
+            dedup_window_ms=DEDUP_MS.get(name, 1),
+            fairness_header=FAIRNESS,
+            weight_header=WEIGHT,
+            quantum=1,
+        )
+        self.submit("create", (name,), lambda reply: CreateQueue(record, reply))
+
+    @rule(name=st.sampled_from([*QUEUES[2:], *QUEUES, "nowhere"]))
+    def delete_queue(self, name: str) -> None:
+        self.submit("delete", (name,), lambda reply: DeleteQueue(name, reply))
+
+    @rule(
+        batch=st.one_of(specs, good_specs),
+        producer=st.sampled_from(["", "", "p", "r"]),
+        step=st.integers(0, 3),
+        ticks=ticks,
+    )
+    def enqueue(self, batch: list[Spec], producer: str, step: int, ticks: int) -> None:
+        sequence = 0
+        if producer:
+            earlier = [number for name, number, _ in self.sent if name == producer]
+            sequence = max(earlier, default=0) + step
+        self.send_batch(producer, sequence, batch)
+        if producer and step:
+            self.sent.append((producer, sequence, batch))
+        self.tick_on(ticks)
+
+    @precondition(lambda self: self.sent)
+    @rule(pick=st.integers(0, 50), ticks=ticks)
+    def enqueue_again(self, pick: int, ticks: int) -> None:
+        self.send_batch(*self.sent[-1 - pick % len(self.sent)])
+        self.tick_on(ticks)
+
+    def send_batch(self, producer: str, sequence: int, batch: list[Spec]) -> None:
+        bodies = [self.next_body() for _ in batch]
+        messages = [self.to_incoming(spec, body) for spec, body in zip(batch, bodies, strict=True)]
+        self.submit(
+            "enqueue",
+            (producer, sequence, batch, bodies),
+            lambda reply: Enqueue(messages, reply, producer, sequence),
+        )
+
+    @rule(name=st.sampled_from([*QUEUES[:3], "nowhere"]), max_in_flight=st.integers(1, 4), ticks=ticks)
+    def join(self, name: str, max_in_flight: int, ticks: int) -> None:
+        try:
+            recipient = self.driver.join(name, max_in_flight)
+        except QueueNotFound:
+            assert name not in self.queues
+            return
+        self.queues[name].consumers.append(recipient)
+        self.recipients.append(recipient)
+        self.tick_on(ticks)
+
+    @precondition(lambda self: self.recipients)
+    @rule(pick=st.integers(0, 50), ticks=ticks)
+    def leave(self, pick: int, ticks: int) -> None:
+        recipient = self.recipients.pop(pick % len(self.recipients))
+        self.driver.leave(recipient)
+        queue = self.queues.get(recipient.queue)
+        if queue is not None and recipient in queue.consumers:
+            queue.consumers.remove(recipient)
+            self.pending.append(Pending("return", (recipient,)))
+        self.tick_on(ticks)
+
+    @precondition(lambda self: self.known_ids)
+    @rule(picks=picks, how=tokens, old=st.integers(0, 50), ticks=ticks)
+    def ack(self, picks: list[int], how: str, old: int, ticks: int) -> None:
+        groups = self.groups(picks, how, old)
+        self.submit("settle", (groups, [], []), lambda reply: Settle(reply, acks=to_acks(self.driver, groups)))
+        self.tick_on(ticks)
+
+    @precondition(lambda self: self.known_ids)
+    @rule(
+        picks=picks,
+        how=tokens,
+        old=st.integers(0, 50),
+        delay_ms=st.sampled_from([0, 0, 1500, -5]),
+        ticks=ticks,
+    )
+    def nack(self, picks: list[int], how: str, old: int, delay_ms: int, ticks: int) -> None:
+        groups = [(*group, delay_ms) for group in self.groups(picks, how, old)]
+        self.submit("settle", ([], groups, []), lambda reply: Settle(reply, nacks=to_nacks(self.driver, groups)))
+        self.tick_on(ticks)
+
+    @precondition(lambda self: self.known_ids)
+    @rule(
+        picks=picks,
+        how=tokens,
+        old=st.integers(0, 50),
+        extend_ms=st.sampled_from([0, 1, 45_000, -5]),
+        ticks=ticks,
+    )
+    def extend(self, picks: list[int], how: str, old: int, extend_ms: int, ticks: int) -> None:
+        groups = [(*group, extend_ms) for group in self.groups(picks, how, old)]
+        self.submit("settle", ([], [], groups), lambda reply: Settle(reply, extends=to_extends(self.driver, groups)))
+        self.tick_on(ticks)
+
+    @precondition(lambda self: self.known_ids)
+    @rule(picks=picks, cut=st.integers(0, 3), last=st.integers(0, 3))
+    def settle_many(self, picks: list[int], cut: int, last: int) -> None:
+        groups = self.groups(picks, "right", 0)
+        acks = groups[:cut]
+        nacks = [(*group, 0) for group in groups[cut:]]
+        extends = [(*group, 45_000) for group in groups[last:]]
+        self.submit(
+            "settle",
+            (acks, nacks, extends),
+            lambda reply: Settle(
+                reply, to_acks(self.driver, acks), to_nacks(self.driver, nacks), to_extends(self.driver, extends)
+            ),
+        )
+
+    # What happens to the broker.
+
+    def tick_on(self, count: int) -> None:
+        for _ in range(count):
+            self.tick(0)
+
+    @rule(ms=st.sampled_from([0, 0, 1, 999, 1500, 2_000, 2_000, 30_000, 30_000, 601_000]))
+    def tick(self, ms: int) -> None:
+        self.driver.now += ms * MS
+        before = self.where()
+        ahead, self.pending = self.of_next_tick()
+        rested = self.driver.now >= self.resting_until
+        alone = bool(ahead) and ahead[0].what in {"create", "delete"}
+        handed = {id(one): len(one.got) for one in self.recipients}
+        ready = {name: ready_of(queue) for name, queue in self.queues.items()}
+        self.driver.tick()
+        events: dict[int, str] = {}
+        if rested and not alone:
+            self.sweep([pending for pending in ahead if pending.what == "enqueue"])
+            self.due(events)
+        extensions: list[tuple[Any, list[Any]]] = []
+        for pending in ahead:
+            getattr(self, "do_" + pending.what)(pending, *pending.args, events, extensions)
+        for group, failed in extensions:
+            self.do_extension(group, failed, events)
+        for pending, expected in self.settled:
+            compare_failures(pending.answers, expected)
+        self.settled.clear()
+        if rested and not alone:
+            self.check_deliveries(ready, handed, events)
+        else:
+            assert all(len(one.got) == handed[id(one)] for one in self.recipients)
+        self.check_moves(before, events)
+
+    @rule(ms=st.sampled_from([0, 0, 1, 999, 30_000]))
+    def tick_that_cannot_write(self, ms: int) -> None:
+        self.driver.now += ms * MS
+        driver = self.driver
+        before, stored, refused = driver.snapshot(), driver.store.dump(), driver.store.refused
+        ahead, rest = self.of_next_tick()
+        handed = {id(one): len(one.got) for one in self.recipients}
+        rested = driver.now >= self.resting_until
+        driver.store.failing = True
+        try:
+            driver.tick()
+        finally:
+            driver.store.failing = False
+        if driver.store.refused == refused:  # there was nothing to write, so it was a tick like any other
+            return self.replay_without_write(ahead, rest, rested)
+        assert driver.snapshot() == before
+        assert driver.store.dump() == stored
+        assert all(len(one.got) == handed[id(one)] for one in self.recipients)
+        for pending in ahead:
+            if pending.what != "return":
+                (answer,) = pending.answers
+                assert isinstance(answer, StoreFailed)
+        self.pending = [one for one in ahead if one.what == "return"] + rest
+        self.resting_until = driver.now + RETRY_AFTER_FAILURE
+        if rested and not (ahead and ahead[0].what in {"create", "delete"}):
+            self.note_sweep()
+        return None
+
+    def replay_without_write(self, ahead: list[Pending], rest: list[Pending], rested: bool) -> None:
+        """Nothing was written, so every command was refused, empty, or answered from what is known."""
+        extensions: list[tuple[Any, list[Any]]] = []
+        events: dict[int, str] = {}
+        if rested and not (ahead and ahead[0].what in {"create", "delete"}):
+            self.note_sweep()
+        for pending in ahead:
+            getattr(self, "do_" + pending.what)(pending, *pending.args, events, extensions)
+        for group, failed in extensions:
+            self.do_extension(group, failed, events)
+        for pending, expected in self.settled:
+            compare_failures(pending.answers, expected)
+        self.settled.clear()
+        assert not events
+        self.pending = rest
+
+    @rule(back_ms=st.sampled_from([0, 0, 900]))
+    def crash(self, back_ms: int) -> None:
+        """The broker starts again from its store; what was not answered never happened, leases go on."""
+        self.driver.now -= back_ms * MS
+        assert all(not pending.answers for pending in self.pending)
+        self.driver.restart(self.reopen_store())
+        self.pending.clear()
+        self.recipients.clear()
+        self.resting_until = self.next_sweep = 0
+        for queue in self.queues.values():
+            queue.consumers.clear()
+            for message in queue.messages.values():
+                message.holder = None
+
+    # What the model says each command does.
+
+    def do_create(self, pending: Pending, name: str, *_: Any) -> None:
+        if name not in QUEUES:
+            expect_error(pending, InvalidArgument)
+        elif name in self.queues:
+            expect_error(pending, QueueAlreadyExists)
+        elif len(self.queues) >= LIMITS.max_queues:
+            expect_error(pending, LimitExceeded)
+        else:
+            assert pending.answers == [None]
+            self.queues[name] = Queue()
+
+    def do_delete(self, pending: Pending, name: str, events: dict[int, str], _: Any) -> None:
+        if name not in self.queues:
+            return expect_error(pending, QueueNotFound)
+        queue = self.queues.pop(name)
+        assert pending.answers == [len(queue.messages)]
+        assert all(isinstance(consumer.ended, QueueNotFound) for consumer in queue.consumers)
+        events.update(dict.fromkeys(queue.messages, "delete queue"))
+        return None
+
+    def do_enqueue(
+        self,
+        pending: Pending,
+        producer: str,
+        sequence: int,
+        batch: list[Spec],
+        bodies: list[bytes],
+        events: dict[int, str],
+        _: Any,
+    ) -> None:
+        if len(batch) > LIMITS.max_batch_messages:
+            return expect_error(pending, LimitExceeded)
+        if producer and not sequence:
+            return expect_error(pending, InvalidArgument)
+        known = self.producers.get(producer)
+        if known is not None and sequence <= known.last:
+            if sequence not in known.answers:
+                return expect_error(pending, StaleSequence)
+            (answer,) = pending.answers
+            assert in_words(answer) == in_words(known.answers[sequence]), "a batch sent again is answered as before"
+            return None
+        (outcomes,) = pending.answers
+        assert len(outcomes) == len(batch)
+        for spec, body, outcome in zip(batch, bodies, outcomes, strict=True):
+            self.take_in(spec, body, outcome, events)
+        if producer:
+            known = self.producers.setdefault(producer, Producer(0, 0, {}))
+            known.last, known.heard = sequence, self.driver.now
+            known.answers[sequence] = outcomes
+        return None
+
+    def take_in(self, spec: Spec, body: bytes, outcome: int | BrokerError, events: dict[int, str]) -> None:
+        name, key, weight, priority, delay_ms, dedup_key, _ = spec
+        error = error_of(spec, name in self.queues)
+        if error is not None:
+            assert isinstance(outcome, error), (spec, outcome)
+            return
+        assert isinstance(outcome, int), (spec, outcome)
+        queue = self.queues[name]
+        if dedup_key and DEDUP_MS[name]:
+            earlier, ends = queue.dedup.get(dedup_key, (0, 0))
+            if ends > self.driver.now:
+                assert outcome == earlier
+                return
+            queue.dedup[dedup_key] = (outcome, self.driver.now + DEDUP_MS[name] * MS)
+        assert outcome > self.highest_seq, "a later message has a larger number"
+        self.highest_seq = outcome
+        message = Message(name, key or "default", priority, int(weight or 1), body)
+        if delay_ms:
+            message.state, message.due = State.DELAYED, self.driver.now + delay_ms * MS
+        queue.messages[outcome] = message
+        self.known_ids.append((name, outcome))
+        events[outcome] = "enqueue with delay" if delay_ms else "enqueue"
+
+    def do_settle(
+        self,
+        pending: Pending,
+        acks: list[Any],
+        nacks: list[Any],
+        extends: list[Any],
+        events: dict[int, str],
+        extensions: list[tuple[Any, list[Any]]],
+    ) -> None:
+        expected: Expected = []
+        for name, seqs, token in acks:
+            for seq in seqs:
+                if (message := self.held(name, seq, token, events, expected)) is not None:
+                    del self.queues[name].messages[seq]
+                    message.state = State.NONE
+                    events[seq] = "ack"
+        for name, seqs, token, delay_ms in nacks:
+            for seq in seqs:
+                if delay_ms < 0:
+                    error = InvalidArgument if name in self.queues else QueueNotFound
+                    expected.append((name, self.driver.id(seq), error))
+                elif (message := self.held(name, seq, token, events, expected)) is not None:
+                    self.give_back(seq, message, "nack with delay" if delay_ms else "nack", events, delay_ms)
+        extensions += [((name, seqs, token, extend_ms), expected) for name, seqs, token, extend_ms in extends]
+        self.settled.append((pending, expected))
+
+    def do_extension(self, group: tuple[Any, ...], expected: list[Any], events: dict[int, str]) -> None:
+        name, seqs, token, extend_ms = group
+        for seq in seqs:
+            if extend_ms < 0:
+                error = InvalidArgument if name in self.queues else QueueNotFound
+                expected.append((name, self.driver.id(seq), error))
+            elif (message := self.held(name, seq, token, events, expected)) is not None:
+                message.expires_at = self.driver.now + (extend_ms or VISIBILITY_MS[name]) * MS
+                events[seq] = "extend"
+
+    def do_return(self, _: Pending, recipient: Recipient, events: dict[int, str], __: Any) -> None:
+        queue = self.queues.get(recipient.queue)
+        for seq, message in queue.messages.items() if queue else ():
+            if message.holder is recipient and message.state is State.LEASED and seq not in events:
+                self.give_back(seq, message, "consumer lost", events)
+
+    def held(
+        self,
+        name: str,
+        seq: int,
+        token: str,
+        events: dict[int, str],
+        expected: Expected,
+    ) -> Message | None:
+        """The message, if it is leased and the token fits; else what must be answered is noted."""
+        queue = self.queues.get(name)
+        message = queue.messages.get(seq) if queue else None
+        fits = message is not None and message.state is State.LEASED and token in {"", message.token}
+        if fits and events.get(seq, "extend") == "extend":
+            return message
+        expected.append((name, self.driver.id(seq), MessageNotFound if queue else QueueNotFound))
+        return None
+
+    def give_back(self, seq: int, message: Message, event: str, events: dict[int, str], delay_ms: int = 0) -> None:
+        message.state = State.DELAYED if delay_ms else State.READY
+        message.due = self.driver.now + delay_ms * MS if delay_ms else 0
+        message.attempts += event in COUNTS_AN_ATTEMPT
+        message.holder = None
+        events[seq] = event
+
+    def due(self, events: dict[int, str]) -> None:
+        for queue in self.queues.values():
+            for seq, message in queue.messages.items():
+                if message.state is State.LEASED and message.expires_at <= self.driver.now:
+                    self.give_back(seq, message, "expire", events)
+                elif message.state is State.DELAYED and message.due <= self.driver.now:
+                    message.state, message.due = State.READY, 0
+                    events[seq] = "due"
+
+    def note_sweep(self) -> bool:
+        if self.driver.now < self.next_sweep:
+            return False
+        self.next_sweep = self.driver.now + SWEEP_EVERY
+        return True
+
+    def sweep(self, batches: list[Pending]) -> None:
+        """Forget silent producers. One that was forgotten while it sends an old batch again is still answered."""
+        if not self.note_sweep():
+            return
+        for name, producer in list(self.producers.items()):
+            if producer.heard <= self.driver.now - SILENT_AFTER:
+                self.answer_before_forgetting(name, producer, batches)
+                del self.producers[name]
+        for queue in self.queues.values():
+            queue.dedup = {key: entry for key, entry in queue.dedup.items() if entry[1] > self.driver.now}
+
+    def answer_before_forgetting(self, name: str, producer: Producer, batches: list[Pending]) -> None:
+        for pending in batches:
+            if pending.args[0] != name or pending.args[1] > producer.last:
+                continue
+            if len(pending.args[2]) <= LIMITS.max_batch_messages and pending.args[1] > 0:
+                pending.what = "nothing"
+                (answer,) = pending.answers
+                if pending.args[1] in producer.answers:
+                    assert in_words(answer) == in_words(producer.answers[pending.args[1]])
+                else:
+                    assert isinstance(answer, StaleSequence)
+
+    def do_nothing(self, *_: Any) -> None:
+        """A command whose answer was looked at before."""
+
+    # What must be true.
+
+    def check_deliveries(
+        self, ready: dict[str, dict[str, list[int]]], handed: dict[int, int], events: dict[int, str]
+    ) -> None:
+        """As many as there are and consumers may take; the right ones of each key; in turn to the consumers."""
+        for name, queue in self.queues.items():
+            waiting = ready.get(name, {})
+            fresh = {id(one): one.got[handed[id(one)] :] for one in queue.consumers}
+            held = {id(one): one.consumer.in_flight - len(fresh[id(one)]) for one in queue.consumers}
+            freed: dict[int, int] = defaultdict(int)
+            for seq, event in events.items():
+                freed[id(self.holders.get(seq))] += event in {"ack", "nack", "nack with delay", "expire"}
+            credit = {id(one): one.consumer.max_in_flight - held[id(one)] - freed[id(one)] for one in queue.consumers}
+            expected = min(sum(credit.values()), sum(len(seqs) for seqs in waiting.values()))
+            assert sum(len(got) for got in fresh.values()) == expected
+            chosen: dict[str, list[int]] = defaultdict(list)
+            for one in queue.consumers:
+                assert len(fresh[id(one)]) <= credit[id(one)]
+                for delivered in fresh[id(one)]:
+                    message = queue.messages[delivered.seq]
+                    chosen[message.key].append(delivered.seq)
+                    assert message.state is State.READY
+                    assert delivered.seq not in events
+                    message.state, message.holder = State.LEASED, one
+                    message.token = delivered.token
+                    message.expires_at = self.driver.now + VISIBILITY_MS[name] * MS
+                    events[delivered.seq] = "lease"
+                    self.old_tokens.append(delivered.token)
+            for key, seqs in chosen.items():
+                assert sorted(seqs) == sorted(waiting[key][: len(seqs)]), "the first of the key, by priority and age"
+            counts = [(len(fresh[id(one)]), credit[id(one)]) for one in queue.consumers]
+            fewest = min((count for count, allowed in counts if count < allowed), default=None)
+            assert fewest is None or all(count <= fewest + 1 for count, _ in counts), "dealt in turn"
+
+    def check_moves(self, before: dict[int, State], events: dict[int, str]) -> None:
+        """Every message that moved did so by one legal event."""
+        after = self.where()
+        for seq in before.keys() | after.keys():
+            old, new = before.get(seq, State.NONE), after.get(seq, State.NONE)
+            if seq in events:
+                assert TRANSITIONS[old, events[seq]] is new, (old, events[seq], new)
+            else:
+                assert old is new
+
+    @invariant()
+    def agrees_with_the_model(self) -> None:
+        self.memory_is_as_the_model_says()
+        self.store_is_as_the_model_says()
+        self.it_wakes_up_in_time()
+
+    def memory_is_as_the_model_says(self) -> None:
+        assert self.driver.state.queues.keys() == self.queues.keys()
+        for name, queue in self.queues.items():
+            state = self.driver.state.queues[name]
+            places = {seq: place_of(message) for seq, message in queue.messages.items()}
+            assert {seq: readable(place) for seq, place in messages_of(state).items()} == places
+            attempts = {seq: message.attempts for seq, message in queue.messages.items() if message.attempts}
+            assert dict(state.attempts) == attempts
+            assert state.ready == sum(message.state is State.READY for message in queue.messages.values())
+            assert {one.number for one in state.consumers.all()} == {one.consumer.number for one in queue.consumers}
+            for one in queue.consumers:
+                mine = sum(message.holder is one for message in queue.messages.values())
+                assert one.consumer.in_flight == mine <= one.consumer.max_in_flight
+            live = {key for key, (_, ends) in state.dedup._by_key.items() if ends > self.driver.now}
+            assert live == {key for key, (_, ends) in queue.dedup.items() if ends > self.driver.now}
+            for key in {message.key for message in queue.messages.values()}:
+                count = sum(message.key == key for message in queue.messages.values())
+                assert state.keys[key].live == count
+        assert {name: one.last for name, one in self.producers.items()} == {
+            name: self.driver.state.producers.last(name) for name in self.driver.state.producers._last
+        }
+
+    def store_is_as_the_model_says(self) -> None:
+        stored = self.driver.store.dump()
+        messages = {seq: message for queue in self.queues.values() for seq, message in queue.messages.items()}
+        found = {}
+        for key, value in stored[Family.MESSAGES].items():
+            head, body = codec.split_message(value)
+            found[keys.read_u64(key, len(key) - 8)] = (*keys.read_lane(key[:-8]), *codec.read_head(head), body)
+        assert found == {
+            seq: (one.queue, one.key, one.priority, one.weight, 1, one.body) for seq, one in messages.items()
+        }
+        assert {
+            keys.read_attempts(key): codec.read_attempts(value) for key, value in stored[Family.ATTEMPTS].items()
+        } == {(one.queue, seq): one.attempts for seq, one in messages.items() if one.attempts}
+        assert {keys.read_scheduled(key) for key in stored[Family.SCHEDULED]} == {
+            (one.due, one.queue, seq) for seq, one in messages.items() if one.state is State.DELAYED
+        }
+        self.check_stored_leases(stored, messages)
+        self.check_stored_dedup(stored[Family.DEDUP])
+        assert {codec.read_queue(value).name for value in stored[Family.QUEUES].values()} == self.queues.keys()
+
+    def check_stored_leases(self, stored: dict[Family, dict[bytes, bytes]], messages: dict[int, Message]) -> None:
+        leases: dict[int, tuple[str, int]] = {}
+        expiry = set()
+        for key, value in sorted(stored[Family.LEASES].items(), key=lambda item: keys.read_grant(item[0])[1]):
+            name, number = keys.read_grant(key)
+            record = codec.read_grant(value)
+            expiry.add(keys.grant_expiry(record.expires_at, name, number))
+            holds = False
+            for seq in record.members:
+                one = messages.get(seq)
+                if one is not None and one.queue == name and one.attempts == record.attempts.get(seq, 0):
+                    leases[seq] = (token_text(record.token), record.expires_at)
+                    holds = True
+            assert holds, "a grant that holds nothing has no record"
+        assert leases == {
+            seq: (one.token, one.expires_at) for seq, one in messages.items() if one.state is State.LEASED
+        }
+        assert expiry == set(stored[Family.LEASE_EXPIRY])
+
+    def check_stored_dedup(self, rows: dict[bytes, bytes]) -> None:
+        batches: dict[str, set[int]] = defaultdict(set)
+        dedup: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+        for key, value in rows.items():
+            if key.startswith(keys.PRODUCER_MARK):
+                producer, sequence = keys.read_producer_batch(key)
+                batches[producer].add(sequence)
+            else:
+                name, dedup_key = keys.read_dedup(key)
+                dedup[name][dedup_key] = codec.read_dedup(value)
+        assert batches == {name: set(one.answers) for name, one in self.producers.items()}
+        assert dedup == {name: queue.dedup for name, queue in self.queues.items() if queue.dedup}
+
+    def it_wakes_up_in_time(self) -> None:
+        now, engine = self.driver.now, self.driver.engine
+        wake = now if engine.has_work(now) else engine.next_wakeup()
+        wanted = [message.due for queue in self.queues.values() for message in queue.messages.values() if message.due]
+        for queue in self.queues.values():
+            leased = [one for one in queue.messages.values() if one.state is State.LEASED]
+            wanted += [message.expires_at for message in leased]
+            waits = len(leased) < len(queue.messages) and any(ready_of(queue).values())
+            if waits and any(one.consumer.credit > 0 for one in queue.consumers):
+                wanted.append(now)
+        if self.pending:
+            wanted.append(now)
+        if wanted:
+            assert wake is not None
+            assert wake <= max(min(wanted), self.resting_until, now)
+        if any(pending.what != "return" for pending in self.pending):
+            assert engine.has_work(now), "a command that somebody waits for is not put off"
+
+    # Small things.
+
+    def submit(self, what: str, args: tuple[Any, ...], make: Any) -> None:
+        self.pending.append(Pending(what, args, self.driver.submit(make)))
+
+    def of_next_tick(self) -> tuple[list[Pending], list[Pending]]:
+        """Commands about queues have a tick to themselves."""
+        if self.pending and self.pending[0].what in {"create", "delete"}:
+            return self.pending[:1], self.pending[1:]
+        count = next((at for at, one in enumerate(self.pending) if one.what in {"create", "delete"}), len(self.pending))
+        return self.pending[:count], self.pending[count:]
+
+    def where(self) -> dict[int, State]:
+        """The place of every message, as the broker has it."""
+        self.holders = {
+            seq: message.holder for queue in self.queues.values() for seq, message in queue.messages.items()
+        }
+        return {seq: State(place) for seq, place in self.driver.places().items()}
+
+    def next_body(self) -> bytes:
+        self.body += 1
+        return b"%d" % self.body
+
+    def to_incoming(self, spec: Spec, body: bytes) -> Any:
+        name, key, weight, priority, delay_ms, dedup_key, wrong = spec
+        headers = {}
+        if key:
+            headers[FAIRNESS] = key
+        if weight:
+            headers[WEIGHT] = weight
+        if wrong == "headers":
+            headers |= {"h1": "", "h2": "", "h3": "", "h4": ""}
+        if wrong == "key":
+            headers[FAIRNESS] = "wider€"
+        return incoming(
+            name,
+            body,
+            headers=headers,
+            payload_bytes=9 if wrong == "payload" else len(body),
+            priority=priority,
+            delay_ms=delay_ms,
+            dedup_key=dedup_key,
+        )
+
+    def groups(self, picks: list[int], how: str, old: int) -> list[tuple[str, list[int], str]]:
+        """Messages to settle, late ones first, each with the token of its lease, none, or one that does not fit."""
+        found = []
+        leased = [
+            (name, seq)
+            for name, queue in self.queues.items()
+            for seq, message in queue.messages.items()
+            if message.state is State.LEASED
+        ]
+        for pick in picks:
+            pool = leased if leased and pick % 8 else self.known_ids
+            name, seq = pool[-1 - pick % len(pool)]
+            message = self.queues[name].messages.get(seq) if name in self.queues else None
+            token = message.token if message is not None and how == "right" else ""
+            if how == "wrong":
+                token = self.old_tokens[old % len(self.old_tokens)]
+            found.append((name, [seq], token))
+        if found and all(group[0] == found[0][0] and group[2] == found[0][2] for group in found):
+            return [(found[0][0], [seq for _, seqs, _ in found for seq in seqs], found[0][2])]
+        return found
+
+
+def to_acks(driver: Driver, groups: list[Any]) -> list[AckGroup]:
+    return [AckGroup(name, [driver.id(seq) for seq in seqs], token) for name, seqs, token in groups]
+
+
+def to_nacks(driver: Driver, groups: list[Any]) -> list[Nack]:
+    return [Nack(name, driver.id(seq), "", token, ms) for name, seqs, token, ms in groups for seq in seqs]
+
+
+def to_extends(driver: Driver, groups: list[Any]) -> list[ExtendGroup]:
+    return [ExtendGroup(name, [driver.id(seq) for seq in seqs], token, ms) for name, seqs, token, ms in groups]
+
+
+def error_of(spec: Spec, queue_exists: bool) -> type[BrokerError] | None:
+    """Why a message must be refused, the first reason that applies."""
+    _, _, weight, priority, delay_ms, dedup_key, wrong = spec
+    if not queue_exists:
+        return QueueNotFound
+    if wrong in {"payload", "headers"}:
+        return LimitExceeded
+    if delay_ms < 0 or not 0 <= priority <= 255:
+        return InvalidArgument
+    if dedup_key == "too-long":
+        return LimitExceeded
+    if wrong == "key" or weight in {"0", "two"}:
+        return InvalidArgument
+    return None
+
+
+def ready_of(queue: Queue) -> dict[str, list[int]]:
+    """What could be delivered of each key, in order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for seq, message in sorted(queue.messages.items(), key=lambda item: (item[1].priority, item[0])):
+        if message.state is State.READY:
+            found[message.key].append(seq)
+    return found
+
+
+def place_of(message: Message) -> tuple[Any, ...]:
+    head = (message.state.value, message.key, message.priority)
+    if message.state is State.DELAYED:
+        return (*head, message.due)
+    return (*head, message.token, message.expires_at) if message.state is State.LEASED else head
+
+
+def readable(place: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*place[:3], token_text(place[3]), place[4]) if place[0] == "leased" else place
+
+
+def in_words(outcomes: list[Any]) -> list[Any]:
+    """Outcomes in a form that compares: errors by type and text."""
+    return [one if isinstance(one, int) else (type(one), str(one)) for one in outcomes]
+
+
+def expect_error(pending: Pending, error: type[BrokerError]) -> None:
+    (answer,) = pending.answers
+    assert isinstance(answer, error), answer
+
+
+def compare_failures(answers: list[Any], expected: Expected) -> None:
+    (failures,) = answers
+    assert [(one.queue, one.message_id) for one in failures] == [(name, message_id) for name, message_id, _ in expected]
+    for one, (_, _, error) in zip(failures, expected, strict=True):
+        assert isinstance(one.error, error)
+
+
+class RocksMachine(BrokerMachine):
+    """The same on the durable store; a crash closes it and opens it again."""
+
+    def open_store(self) -> Storage:
+        self.directory = Path(tempfile.mkdtemp(prefix="fila-model-"))
+        return self.open_rocks()
+
+    def open_rocks(self) -> Storage:
+        return RocksStorage(self.directory, write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
+
+    def reopen_store(self) -> Storage:
+        self.driver.store.close()
+        return self.open_rocks()
+
+    def teardown(self) -> None:
+        self.driver.store.close()
+        shutil.rmtree(self.directory)
+
+
+TestInMemory = BrokerMachine.TestCase
+TestInMemory.settings = settings(max_examples=400, stateful_step_count=40)
+TestOnRocks = RocksMachine.TestCase
+TestOnRocks.settings = settings(max_examples=25, stateful_step_count=30)
