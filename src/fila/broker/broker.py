@@ -12,7 +12,7 @@ from fila.broker.queue import QueueState
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, ShuttingDown
 from fila.core.leases import Grant
-from fila.core.pending import Lane
+from fila.core.pending import Lane, Taken
 from fila.storage import keys
 from fila.storage.base import Family, Storage
 from fila.storage.codec import QueueRecord
@@ -122,13 +122,18 @@ class Broker:
         while start < len(members):
             held = [message for message in members[start : start + step] if message[1] in grant.members]
             start += step
-            records = self._store.get_many(Family.MESSAGES, [lane.prefix + keys.u64(seq) for lane, seq, _ in held])
-            read = [
-                (seq, lane, record) for (lane, seq, _), record in zip(held, records, strict=True) if record is not None
-            ]
+            read = self._read(held)
             largest = max((len(record) for _, _, record in read), default=READ_BYTES)
             step = max(1, READ_BYTES // largest)
             yield read
+
+    def _read(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
+        recent = self._engine.recent.take([seq for _, seq, _ in messages])
+        stored = [message for message in messages if message[1] not in recent] if recent else messages
+        if stored:
+            records = self._store.get_many(Family.MESSAGES, [lane.prefix + keys.u64(seq) for lane, seq, _ in stored])
+            recent.update((seq, record) for (_, seq, _), record in zip(stored, records, strict=True) if record)
+        return [(seq, lane, recent[seq]) for lane, seq, _ in messages if seq in recent]
 
     def stop(self) -> None:
         """Take no more work, finish what was taken, end all deliveries."""

@@ -14,6 +14,7 @@ from fila.broker.commands import ALONE, Command, CreateQueue, DeleteQueue, Enque
 from fila.broker.deliver import plan_delivery
 from fila.broker.enqueue import plan_enqueue
 from fila.broker.queue import NS_PER_MS, QueueState
+from fila.broker.recent import RecentRecords
 from fila.broker.recovery import CLOCK_KEY
 from fila.broker.settle import plan_expiry, plan_extensions, plan_promotion, plan_return, plan_settle
 from fila.broker.state import BrokerState
@@ -39,6 +40,9 @@ MAX_PRODUCERS = 100_000
 
 NEVER = 1 << 63
 
+RECENT_BYTES = 16 << 20
+"""How much of what was just written is kept for consumers that are waiting."""
+
 
 class Engine:
     """Owns the state and the store. Everything happens in `tick`."""
@@ -53,6 +57,7 @@ class Engine:
         """Queues that may have something to deliver, in turn."""
         self._due_at = self._earliest()
         """Nothing is due before this. Looked up anew only when it has passed, not whenever a lease is settled."""
+        self.recent = RecentRecords(RECENT_BYTES)
         self._delivering = True
         self._resting_until = 0
         self._next_sweep = 0
@@ -260,6 +265,7 @@ class Engine:
             delayed[2].key.live += 1
             self._delay(queue, delayed)
         queue.counters.enqueued += len(arrivals.delayed)
+        self.recent.add(arrivals.records)
         self._wanted[queue.name] = None
 
     def _commit_returns(self, tick: Tick) -> None:

@@ -51,13 +51,16 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
                 continue
         lane, ready = arrivals.lane(key, message.priority)
         arrivals.weights[lane.key] = weight
-        put(Family.MESSAGES, lane.prefix + put_u64(seq), head(weight, 1) + message.body)
+        record = head(weight, 1) + message.body
+        put(Family.MESSAGES, lane.prefix + put_u64(seq), record)
         if message.delay_ms:
             due = tick.now + message.delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
             arrivals.delayed.append((due, seq, lane, 1))
         else:
             ready.append(seq)
+            if arrivals.awaited:
+                arrivals.records.append((seq, record))
         outcomes.append(seq)
     return outcomes
 

@@ -83,8 +83,9 @@ class QueueState:
         record = self.record
         key, weight = DEFAULT_KEY, 1
         if record.fairness_header:
-            key = headers.get(record.fairness_header) or DEFAULT_KEY
-            if len(key) > max_key_bytes or len(key.encode()) > max_key_bytes:
+            given = headers.get(record.fairness_header)
+            key = given or DEFAULT_KEY
+            if given and (len(given) > max_key_bytes or len(given.encode()) > max_key_bytes):
                 raise InvalidArgument(
                     f'header "{record.fairness_header}" is the fairness key and must not exceed {max_key_bytes} bytes'
                 )

@@ -1,8 +1,8 @@
 """One tick: what will be written, and what will change in memory once it is.
 
 Planning fills a tick and changes nothing else. What one plan decided is visible to the plans after it through the tick
-(`gone`, `left`, `claimed`), so that two commands of one tick cannot both settle a message. Only what the scheduler and
-the schedule hand out is taken from them at once, and given back if the write fails.
+(`gone`, `left`, `producers`), so that two commands of one tick cannot both settle a message. Only what the scheduler
+and the schedule hand out is taken from them at once, and given back if the write fails.
 """
 
 from collections.abc import Callable
@@ -25,6 +25,8 @@ class Arrivals:
     """Messages that enter one queue."""
 
     queue: QueueState
+    awaited: bool
+    """Whether there are consumers, so that the messages will be read soon"""
     keys: dict[str, FairKey] = field(default_factory=dict)
     """Keys that the queue does not know yet."""
     lanes: dict[tuple[str, int], tuple[Lane, list[int]]] = field(default_factory=dict)
@@ -32,6 +34,8 @@ class Arrivals:
     weights: dict[FairKey, int] = field(default_factory=dict)
     """The weight that each key has from now on."""
     delayed: list[Delayed] = field(default_factory=list)
+    records: list[tuple[int, bytes]] = field(default_factory=list)
+    """What was written of messages for which consumers are waiting"""
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Dedup key -> (sequence number, end of its window)"""
 
@@ -104,7 +108,7 @@ class Tick:
     def arrivals_of(self, queue: QueueState) -> Arrivals:
         found = self.arrivals.get(queue.name)
         if found is None:
-            found = self.arrivals[queue.name] = Arrivals(queue)
+            found = self.arrivals[queue.name] = Arrivals(queue, len(queue.consumers) > 0)
         return found
 
     def drop_members(self, queue: QueueState, grant: Grant, count: int) -> None:

@@ -25,19 +25,18 @@ class FilaService:
         self._limits = limits
 
     async def enqueue(self, request: pb.EnqueueRequest, _: Context) -> pb.EnqueueResponse:
-        request.DiscardUnknownFields()
         (outcome,) = await self._broker.enqueue([codec.read_message(request)])
         if isinstance(outcome, BrokerError):
             raise outcome
         return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
 
-    async def enqueue_batch(self, request: pb.EnqueueBatchRequest, _: Context) -> bytes:
+    async def enqueue_batch(self, request: pb.EncodedEnqueueBatch, _: Context) -> bytes:
         return await self._take_batch(request)
 
     async def enqueue_stream(self, _: object, context: Context) -> None:
         await self._streams.serve(context, self._take_batch)
 
-    async def _take_batch(self, request: pb.EnqueueBatchRequest) -> bytes:
+    async def _take_batch(self, request: pb.EncodedEnqueueBatch) -> bytes:
         messages = codec.read_batch(request)
         outcomes = await self._broker.enqueue(messages, request.producer_id, request.sequence)
         return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
@@ -55,12 +54,12 @@ class FilaService:
                 size = 0
                 parts: list[bytes] = []
                 for messages in self._broker.read(grant):
-                    for seq, lane, record in messages:
-                        if size and size + len(record) > RESPONSE_BYTES:
-                            await context.write(b"".join(parts))
-                            size, parts = 0, []
-                        size += len(record)
-                        parts.append(writer.message(seq, lane, record))
+                    more = sum(len(record) for _, _, record in messages)
+                    if size and size + more > RESPONSE_BYTES:
+                        await context.write(b"".join(parts))
+                        size, parts = 0, []
+                    size += more
+                    writer.write(messages, parts)
                 if parts:
                     await context.write(b"".join(parts))
         finally:
@@ -111,8 +110,8 @@ def handlers(service: FilaService) -> grpc.GenericRpcHandler:
         "fila.v1.FilaService",
         {
             "Enqueue": unary(service.enqueue, pb.EnqueueRequest.FromString, pb.EnqueueResponse.SerializeToString),
-            "EnqueueBatch": unary(service.enqueue_batch, pb.EnqueueBatchRequest.FromString, identity),
-            "EnqueueStream": both(service.enqueue_stream, pb.EnqueueBatchRequest.FromString, identity),
+            "EnqueueBatch": unary(service.enqueue_batch, pb.EncodedEnqueueBatch.FromString, identity),
+            "EnqueueStream": both(service.enqueue_stream, pb.EncodedEnqueueBatch.FromString, identity),
             "Lease": stream(service.lease, pb.LeaseRequest.FromString, identity),
             "Ack": unary(service.ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
             "Nack": unary(service.nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString),

@@ -48,6 +48,18 @@ class EnqueueBatchRequest(_message.Message):
     queue: str
     def __init__(self, messages: _Optional[_Iterable[_Union[EnqueueRequest, _Mapping]]] = ..., producer_id: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ...) -> None: ...
 
+class EncodedEnqueueBatch(_message.Message):
+    __slots__ = ("messages", "producer_id", "sequence", "queue")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedScalarFieldContainer[bytes]
+    producer_id: str
+    sequence: int
+    queue: str
+    def __init__(self, messages: _Optional[_Iterable[bytes]] = ..., producer_id: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ...) -> None: ...
+
 class EnqueueBatchResponse(_message.Message):
     __slots__ = ("results", "sequence")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
