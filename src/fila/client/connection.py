@@ -31,8 +31,20 @@ _OPTIONS = (
 
 _SERVICE = "/fila.v1.FilaService/"
 
-#: The stream broke on the way, rather than being ended by the broker for a reason.
-TRANSPORT_CODES = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.OK})
+#: What a stream ends with when it broke on the way. gRPC itself says INTERNAL or UNKNOWN when a call ends under a write.
+_TRANSPORT_CODES = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.OK})
+_UNCLEAR_CODES = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN})
+
+#: The broker sets this in the trailing metadata of everything that it refuses.
+REFUSAL_MARK = "fila-error"
+
+
+def was_lost(error: grpc.aio.AioRpcError) -> bool:
+    """Whether a stream broke on the way, rather than being ended by the broker for a reason."""
+    if error.code() in _UNCLEAR_CODES:
+        return not any(key == REFUSAL_MARK for key, _ in error.trailing_metadata() or ())
+    return error.code() in _TRANSPORT_CODES
+
 
 Request_contra = TypeVar("Request_contra", contravariant=True)
 Request = TypeVar("Request")

@@ -2,7 +2,7 @@
 
 The hot fields of `EnqueueRequest` are encoded here and not by protobuf, each message straight into a frame of
 `EnqueueBatchRequest.messages`. Header names and values repeat from message to message, so their encoding is remembered.
-It takes 1.6 us for a message with two headers and 1 KB, where protobuf takes 4.3 us for its part of a batch. A property
+It takes 1.8 us for a message with two headers and 1 KB, where protobuf takes 4.3 us for its part of a batch. A property
 test holds the two equal.
 """
 

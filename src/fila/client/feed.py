@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import grpc
 
 from fila.client.backoff import Backoff
-from fila.client.connection import TRANSPORT_CODES, Connection
+from fila.client.connection import Connection, was_lost
 from fila.client.errors import FilaError, InternalError
 from fila.client.held import HeldLeases
 from fila.client.message import Delivery, Settles
@@ -92,7 +92,7 @@ class Feed(Generic[D]):
                 try:
                     await self._receive(backoff)
                 except grpc.aio.AioRpcError as error:
-                    if error.code() not in TRANSPORT_CODES:
+                    if not was_lost(error):
                         raise self._connection.translated(error) from error
                 self._give_back(self.take_all() or [])
                 await asyncio.sleep(backoff.next_wait_s())

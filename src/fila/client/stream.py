@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import grpc
 
 from fila.client.backoff import Backoff
-from fila.client.connection import TRANSPORT_CODES
+from fila.client.connection import was_lost
 from fila.client.errors import ClientClosedError, FilaError, FilaTimeoutError, InternalError, from_rpc
 from fila.client.finish import finished
 from fila.client.outbox import Batch, Outbox
@@ -95,17 +95,22 @@ class BatchStream(Generic[W]):
         """Live through one stream, from opening it to its end."""
         call = self._call = self._open_call()
         writer = self._loop.create_task(self._write(call))
+        writer.add_done_callback(lambda ended: call.cancel() if not ended.cancelled() and ended.exception() else None)
         failure: grpc.aio.AioRpcError | None = None
         try:
             await self._read(call)
         except grpc.aio.AioRpcError as error:
             failure = error
+        except asyncio.CancelledError:
+            if writer.done() and not writer.cancelled():
+                writer.result()  # raises the defect for which the call was cancelled
+            raise
         finally:
             self._call = None
             call.cancel()
             self._wake()
             await finished([writer])
-        if failure is None or failure.code() in TRANSPORT_CODES:
+        if failure is None or was_lost(failure):
             self._outbox.lost()
         elif (blamed := self._outbox.refused()) is not None:
             for waiter in blamed.waiters:
