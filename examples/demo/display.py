@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-_PIPE_WIDTH = 110
+_PIPE_WIDTH = 160
 _LINE_EVERY_S = 1.0
 
 
@@ -78,16 +78,15 @@ class Display:
         """Who waited how long from enqueue to delivery."""
         table = _table("tenant", "messages", "median wait", "longest wait", "median in FIFO", "longest in FIFO")
         for each in waits:
-            if each.deliveries:
-                deliveries, seconds, fifo_deliveries, fifo_seconds = each.typical()
-                table.add_row(
-                    _name(each.tenant),
-                    f"{len(each.deliveries):,}",
-                    _wait(deliveries, seconds),
-                    _wait(max(each.deliveries), max(each.seconds)),
-                    Text(_wait(fifo_deliveries, fifo_seconds), style="dim"),
-                    Text(_wait(max(each.fifo_deliveries), max(each.fifo_seconds)), style="dim"),
-                )
+            deliveries, seconds, fifo_deliveries, fifo_seconds = each.typical()
+            table.add_row(
+                _name(each.tenant),
+                f"{len(each.deliveries):,}",
+                _wait(deliveries, seconds),
+                _wait(max(each.deliveries), max(each.seconds)),
+                Text(_wait(fifo_deliveries, fifo_seconds), style="dim"),
+                Text(_wait(max(each.fifo_deliveries), max(each.fifo_seconds)), style="dim"),
+            )
         self.console.print(table)
 
     def claim(self, text: str, *, holds: bool) -> None:

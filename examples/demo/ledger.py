@@ -33,15 +33,15 @@ class Enqueued:
 
     id: str
     tenant: str
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A message as it reached a consumer."""
+    """A message as it reached a consumer. `taken_at` is when the broker took it from its producer."""
 
     id: str
     tenant: str
+    taken_at: float
     at: float
 
 
@@ -58,7 +58,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """From enqueue to first delivery: how many deliveries to others came before, and how many seconds passed."""
+    """From the broker's taking a message to its first delivery: other deliveries in between, and seconds."""
 
     tenant: Tenant
     deliveries: Sequence[int]
@@ -131,21 +131,14 @@ class Ledger:
         """
         first = self.first_deliveries()
         moments = [each.at for each in first]
-        place = {each.id: index for index, each in enumerate(first)}
-        fifo_place = {each.id: index for index, each in enumerate(sorted(self.enqueued, key=lambda each: each.id))}
-        return [self._waits_of(tenant, moments, place, fifo_place) for tenant in self.tenants]
-
-    def _waits_of(
-        self, tenant: Tenant, moments: Sequence[float], place: dict[str, int], fifo_place: dict[str, int]
-    ) -> Waits:
-        rows = []
-        for each in self.enqueued:
-            if each.tenant == tenant.name and each.id in place:
-                gone = bisect_left(moments, each.at)
-                turn, fifo_turn = place[each.id], min(max(gone, fifo_place[each.id]), len(moments) - 1)
-                rows.append((turn - gone, moments[turn] - each.at, fifo_turn - gone, moments[fifo_turn] - each.at))
-        columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
-        return Waits(tenant, *(tuple(max(0, value) for value in column) for column in columns))
+        fifo_turns = {each.id: turn for turn, each in enumerate(sorted(first, key=lambda each: each.id))}
+        rows: dict[str, list[tuple[float, ...]]] = {tenant.name: [] for tenant in self.tenants}
+        for turn, each in enumerate(first):
+            gone = bisect_left(moments, each.taken_at)
+            fifo_turn = max(gone, fifo_turns[each.id])
+            row = (turn - gone, each.at - each.taken_at, fifo_turn - gone, moments[fifo_turn] - each.taken_at)
+            rows[each.tenant].append(tuple(max(0, value) for value in row))
+        return [Waits(tenant, *zip(*rows[tenant.name], strict=True)) for tenant in self.tenants if rows[tenant.name]]
 
     def _contended(self, backlogged: Sequence[Tenant]) -> list[str]:
         left = {tenant.name: tenant.backlog for tenant in backlogged}

@@ -1,6 +1,7 @@
 """The programs around the broker: consumers in their own processes, producers in threads. All use only the SDK."""
 
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from multiprocessing.queues import SimpleQueue
 
 from ledger import Delivered, Enqueued, Ledger, Tenant
 
-from fila import Client, FilaError, OutgoingMessage
+from fila import AckManyError, Client, ConsumeMessage, FilaError, FilaTimeoutError, OutgoingMessage
 
 QUEUE = "jobs"
 TENANT_HEADER = "tenant"
@@ -37,21 +38,34 @@ class Confirmed:
 
 def work(addr: str, seconds_per_message: float, reports: "SimpleQueue[Received | Confirmed]") -> None:
     """A consumer: takes messages, works on them, acks them. It is never told that the broker was gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the demonstration, which then ends us
     with Client(addr) as client:
         for batch in client.consume_batches(QUEUE, max_in_flight=IN_FLIGHT):
-            now = time.monotonic()
-            reports.put(Received([Delivered(each.id, each.headers[TENANT_HEADER], now) for each in batch]))
+            reports.put(Received(_deliveries(batch, time.time())))
             time.sleep(seconds_per_message * len(batch))
-            client.ack_many(batch)
-            reports.put(Confirmed([each.id for each in batch], time.monotonic()))
+            reports.put(Confirmed(_ack(client, batch), time.time()))
+
+
+def _deliveries(batch: Sequence[ConsumeMessage], now: float) -> list[Delivered]:
+    return [Delivered(each.id, each.headers[TENANT_HEADER], each.enqueued_at.timestamp(), now) for each in batch]
+
+
+def _ack(client: Client, batch: Sequence[ConsumeMessage]) -> list[str]:
+    """The ids whose ack the broker confirmed. For the others it may have been too late, or the answer was lost."""
+    try:
+        client.ack_many(batch)
+    except AckManyError as error:
+        return [each.id for each in batch if each.id not in error.failed]
+    except FilaTimeoutError:
+        return []
+    return [each.id for each in batch]
 
 
 def fill(client: Client, tenant: Tenant, ledger: Ledger) -> None:
     """Enqueues the tenant's backlog."""
     for chunk in _chunks(tenant.backlog):
-        now = time.monotonic()
         messages = [OutgoingMessage(f"{tenant.name} {number}".encode(), _headers(tenant)) for number in chunk]
-        ledger.enqueued += [Enqueued(each, tenant.name, now) for each in client.enqueue_many(QUEUE, messages)]
+        ledger.enqueued += [Enqueued(each, tenant.name) for each in client.enqueue_many(QUEUE, messages)]
 
 
 class QuietProducer:
@@ -64,27 +78,26 @@ class QuietProducer:
         self._pause_s = pause_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=tenant.name, daemon=True)
-        self.refused = 0
-        """Enqueues that the broker did not acknowledge. Nothing was promised for these."""
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Sends no more; returns when the last answer is in."""
+        """Sends no more."""
         self._stop.set()
+
+    def join(self) -> None:
+        """Returns when the last answer is in."""
         self._thread.join()
 
     def _run(self) -> None:
         while not self._stop.wait(random.uniform(0.5, 1.5) * self._pause_s):
-            now = time.monotonic()
             try:
                 message_id = self._client.enqueue(QUEUE, _headers(self._tenant), b"now and then")
-            except FilaError:
-                self.refused += 1
+            except FilaError:  # not acknowledged: nothing was promised, so there is nothing to prove
                 self._stop.wait(RETRY_S)
             else:
-                self._ledger.enqueued.append(Enqueued(message_id, self._tenant.name, now))
+                self._ledger.enqueued.append(Enqueued(message_id, self._tenant.name))
 
 
 def _headers(tenant: Tenant) -> dict[str, str]:

@@ -28,11 +28,11 @@ def ledger(monkeypatch):
 
 
 def run_of(ledger, enqueued, delivered, acked=()):
-    """A run in which message n of the list was enqueued at second n before 0 and delivered at second n after it."""
+    """A run in which all was enqueued at second -1, then one message delivered each second from 0 on."""
     tenants = [ledger.Tenant("noisy", 1, 4), ledger.Tenant("vip", 2, 2), ledger.Tenant("quiet", 1)]
     book = ledger.Ledger(tenants)
-    book.enqueued += [ledger.Enqueued(f"{n}-{tenant}", tenant, -1.0) for n, tenant in enumerate(enqueued)]
-    book.delivered += [ledger.Delivered(each, each.split("-")[1], float(n)) for n, each in enumerate(delivered)]
+    book.enqueued += [ledger.Enqueued(f"{n}-{tenant}", tenant) for n, tenant in enumerate(enqueued)]
+    book.delivered += [ledger.Delivered(each, each.split("-")[1], -1.0, float(n)) for n, each in enumerate(delivered)]
     for message_id, at in acked:
         book.confirm([message_id], at)
     return book
