@@ -10,8 +10,7 @@ again, as it is whenever a lease ends.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -119,20 +118,19 @@ class Settler:
 
 def ack(queue: str, message_id: str, lease_id: str | None) -> Ack:
     """Raises InvalidArgumentError when a value has the wrong type, as do `nack` and `extend`."""
-    with _checking():
-        service_pb2.AckRequest(queue=queue, message_id=message_id, lease_id=lease_id)
+    _check(service_pb2.AckRequest, queue=queue, message_id=message_id, lease_id=lease_id)
     return Ack(queue, lease_id or "", (message_id,))
 
 
 def nack(queue: str, message_id: str, error: str, delay_ms: int, lease_id: str | None) -> Nack:
-    with _checking():
-        service_pb2.NackRequest(queue=queue, message_id=message_id, error=error, delay_ms=delay_ms, lease_id=lease_id)
+    fields = {"queue": queue, "message_id": message_id, "error": error, "delay_ms": delay_ms, "lease_id": lease_id}
+    _check(service_pb2.NackRequest, **fields)
     return Nack(queue, lease_id or "", (message_id,), error, delay_ms)
 
 
 def extend(queue: str, message_id: str, lease_id: str | None, extend_ms: int) -> Extend:
-    with _checking():
-        service_pb2.ExtendLeaseRequest(queue=queue, message_id=message_id, lease_id=lease_id, extend_ms=extend_ms)
+    fields = {"queue": queue, "message_id": message_id, "lease_id": lease_id, "extend_ms": extend_ms}
+    _check(service_pb2.ExtendLeaseRequest, **fields)
     return Extend(queue, lease_id or "", (message_id,), extend_ms)
 
 
@@ -167,10 +165,9 @@ def check_all(outcomes: Iterable[Failures | BaseException]) -> None:
         raise AckManyError(failed)
 
 
-@contextmanager
-def _checking() -> Iterator[None]:
+def _check(kind: Callable[..., object], **fields: object) -> None:
     try:
-        yield
+        kind(**fields)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(str(error)) from error
 
