@@ -1,0 +1,19 @@
+"""All workloads, in the order in which they run."""
+
+from benchmarks.workloads.base import Workload
+from benchmarks.workloads.fairness import FAIR_COST, QUIET, SHARES
+from benchmarks.workloads.latency import LATENCY
+from benchmarks.workloads.recovery import RECOVERY
+from benchmarks.workloads.throughput import DRAIN, ENQUEUE, LIFECYCLE, ONE_BY_ONE
+
+WORKLOADS: tuple[Workload, ...] = (
+    ENQUEUE,
+    DRAIN,
+    LIFECYCLE,
+    ONE_BY_ONE,
+    LATENCY,
+    FAIR_COST,
+    QUIET,
+    SHARES,
+    RECOVERY,
+)

@@ -1,0 +1,55 @@
+"""What pending messages cost in memory, and how soon a killed server delivers again."""
+
+import time
+from collections.abc import Mapping
+
+from benchmarks import clients
+from benchmarks.harness import QUEUE, ClientProcess, fresh_server, rss_bytes, run_together
+from benchmarks.workloads.base import Figure, Goal, Run, Workload
+
+_MB = 1_000_000
+
+
+def _recovery(run: Run) -> Mapping[str, float]:
+    scale = run.scale
+    count = scale.recovery_messages
+    with fresh_server() as server:
+        empty = rss_bytes(server.pid)
+        run.say(f"enqueueing {count:,} messages")
+        producer = ClientProcess(clients.produce, server.addr, QUEUE, count, scale.recovery_payload_bytes)
+        run_together(server.pid, [producer])
+        before = rss_bytes(server.pid)
+        run.say("kill -9 and restart")
+        server.kill()
+        began = time.monotonic()
+        server.start()
+        serving = time.monotonic()
+        clients.first_message(server.addr, QUEUE)
+        consumable = time.monotonic()
+        after = rss_bytes(server.pid)
+    return {
+        "rss_empty_mb": empty / _MB,
+        "rss_before_mb": before / _MB,
+        "rss_after_mb": after / _MB,
+        "rss_bytes_per_message": (after - empty) / count,
+        "serving_s": serving - began,
+        "consumable_s": consumable - began,
+    }
+
+
+RECOVERY = Workload(
+    name="recovery",
+    title="restart after kill -9",
+    setting=lambda s: (
+        f"{s.recovery_messages:,} pending x {s.recovery_payload_bytes} B, from process start to a message in hand"
+    ),
+    figures=(
+        Figure("consumable_s", "first message after", "s", Goal("<", 3)),
+        Figure("rss_before_mb", "RSS before", "MB", Goal("<=", 250)),
+        Figure("rss_after_mb", "RSS after", "MB", Goal("<=", 250)),
+        Figure("rss_bytes_per_message", "RSS growth per pending message", "B", Goal("<=", 100)),
+        Figure("rss_empty_mb", "RSS of an empty server", "MB", shown=False),
+        Figure("serving_s", "reports that it is serving after", "s", shown=False),
+    ),
+    sample=_recovery,
+)
