@@ -31,8 +31,9 @@ _OPTIONS = (
 
 _SERVICE = "/fila.v1.FilaService/"
 
-#: What a stream ends with when it broke on the way. gRPC itself says INTERNAL or UNKNOWN when a call ends under a write.
+#: What a stream ends with when it broke on the way. gRPC also says INTERNAL or UNKNOWN when a call ends under a write.
 _TRANSPORT_CODES = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.OK})
+#: What gRPC itself says when a call ends under a write, and what a broker with a defect says.
 _UNCLEAR_CODES = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN})
 
 #: The broker sets this in the trailing metadata of everything that it refuses.

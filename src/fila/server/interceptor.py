@@ -13,6 +13,8 @@ from fila.server.types import Context, MethodHandler
 
 log = structlog.get_logger(__name__)
 
+REFUSAL_MARK = "fila-error"
+
 Handler = Callable[[Any, Context], Awaitable[Any]]
 
 
@@ -36,16 +38,22 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         return handler
 
 
+def _mark(error: BrokerError) -> tuple[tuple[str, str], ...]:
+    """Trailing metadata that tells a refusal from a failure of the connection, and which refusal it is."""
+    return ((REFUSAL_MARK, type(error).__name__),)
+
+
 def _guarded(behavior: Handler, method: str) -> Handler:
     async def call(request: Any, context: Context) -> Any:
         try:
             return await behavior(request, context)
         except BrokerError as error:
-            await context.abort(status_of(error), str(error))
+            await context.abort(status_of(error), str(error), _mark(error))
         except (grpc.aio.AbortError, asyncio.CancelledError):
             raise
         except Exception:
             log.exception("call failed", method=method)
-            await context.abort(grpc.StatusCode.INTERNAL, "the broker failed to handle the call; its log says why")
+            defect = "the broker failed to handle the call; its log says why"
+            await context.abort(grpc.StatusCode.INTERNAL, defect, ((REFUSAL_MARK, "Defect"),))
 
     return call
