@@ -3,9 +3,8 @@
 An answer names only the failures, by queue and message id. So that it is clear whose failure it is, no batch holds the
 same message twice; the second request waits for the next batch.
 
-A batch whose answer was lost is sent again. If the broker then does not know an acked message, the first attempt has
-removed it, or its lease has ended in the meantime; the ack counts as done. In the second case the message is delivered
-again, as it is whenever a lease ends.
+A batch whose answer was lost is sent again. If an acked message is then gone, the first attempt has removed it and the
+ack counts as done. If the message still exists, its lease has ended in the meantime and the ack has failed.
 """
 
 import asyncio

@@ -94,6 +94,18 @@ def test_an_ack_that_is_unknown_when_sent_again_counts_as_done_but_a_nack_does_n
         check_one(nacked.reply.result())
 
 
+def test_an_ack_sent_again_that_came_too_late_fails():
+    late = settle(ack("q", "a", "l"))
+    codec = SettleCodec()
+    batch = codec.make_batch(deque([late]))
+    batch.resent = True
+    answer = service_pb2.SettleResponse.FromString(refusal("a"))
+    answer.failures[0].message_exists = True
+    codec.answer(batch, answer.SerializeToString())
+    with pytest.raises(MessageNotFoundError):
+        check_one(late.reply.result())
+
+
 def test_ack_many_groups_by_lease_names_each_message_once_and_splits():
     messages = [delivered("a"), delivered("b", "m"), delivered("a"), delivered("c")]
     [groups] = ack_groups(messages)
