@@ -77,7 +77,7 @@ def _serve(gate: Gate) -> None:
 
     async def run() -> None:
         server = grpc.aio.server(options=_LARGEST)
-        handler = grpc.stream_stream_rpc_method_handler(answer)
+        handler: Any = grpc.stream_stream_rpc_method_handler(answer)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("floor", {"Answer": handler}),))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()

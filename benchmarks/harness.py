@@ -44,7 +44,7 @@ class Outcome:
 
 
 class Gate:
-    """The measured part of a client's work: `with gate:` waits for the starting signal, and at its end stops the clock."""
+    """The measured part of a client's work: `with gate:` waits for the starting signal and stops the clock after it."""
 
     def __init__(self, pipe: "Connection[Any, Any]") -> None:
         self._pipe = pipe
