@@ -23,7 +23,7 @@ class Tenant:
 
     @property
     def quiet(self) -> bool:
-        """Whether the tenant never has more than a message or two waiting."""
+        """Whether the tenant never has more than one message waiting."""
         return self.backlog == 0
 
 
@@ -80,6 +80,14 @@ class Ledger:
     delivered: list[Delivered] = field(default_factory=list)
     acked: dict[str, float] = field(default_factory=dict)
     """When the broker confirmed the first ack of a message."""
+    received: set[str] = field(default_factory=set)
+    """The ids of `delivered`."""
+
+    def receive(self, deliveries: Iterable[Delivered]) -> None:
+        """A consumer got these."""
+        for each in deliveries:
+            self.delivered.append(each)
+            self.received.add(each.id)
 
     def confirm(self, ids: Iterable[str], at: float) -> None:
         """The broker confirmed these acks."""
@@ -95,7 +103,7 @@ class Ledger:
 
     def lost(self) -> set[str]:
         """Acknowledged enqueues that no consumer received."""
-        return {each.id for each in self.enqueued} - {each.id for each in self.delivered}
+        return {each.id for each in self.enqueued} - self.received
 
     def came_back(self) -> list[Delivered]:
         """Deliveries of messages whose ack had been confirmed before."""
@@ -103,7 +111,7 @@ class Ledger:
 
     def redelivered(self) -> int:
         """Deliveries beyond the first of a message: those whose ack the broker had not confirmed."""
-        return len(self.delivered) - len({each.id for each in self.delivered})
+        return len(self.delivered) - len(self.received)
 
     def shares(self) -> list[Share]:
         """Shares of the tenants that have a backlog, until the first of them runs out of it."""

@@ -213,7 +213,7 @@ class Demo:
             self.last_report = time.monotonic()
             match report:
                 case Received(deliveries):
-                    self.ledger.delivered += deliveries
+                    self.ledger.receive(deliveries)
                 case Confirmed(ids, at):
                     self.ledger.confirm(ids, at)
 

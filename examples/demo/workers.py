@@ -19,6 +19,7 @@ WEIGHT_HEADER = "weight"
 BATCH = 1000
 IN_FLIGHT = 16
 RETRY_S = 0.05
+POLL_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def fill(client: Client, tenant: Tenant, ledger: Ledger) -> None:
 
 
 class QuietProducer:
-    """Sends one message now and then, each after the one before was acknowledged or given up."""
+    """Sends one message now and then, each after the one before was delivered."""
 
     def __init__(self, client: Client, tenant: Tenant, ledger: Ledger, pause_s: float) -> None:
         self._client = client
@@ -98,6 +99,8 @@ class QuietProducer:
                 self._stop.wait(RETRY_S)
             else:
                 self._ledger.enqueued.append(Enqueued(message_id, self._tenant.name))
+                while message_id not in self._ledger.received and not self._stop.wait(POLL_S):
+                    pass
 
 
 def _headers(tenant: Tenant) -> dict[str, str]:

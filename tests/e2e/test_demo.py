@@ -11,7 +11,7 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo"
 
 @pytest.mark.slow
 def test_the_demonstration_proves_its_claims_in_a_pipe():
-    command = [sys.executable, str(DEMO / "run.py"), "--messages", "4000"]
+    command = [sys.executable, str(DEMO / "run.py"), "--messages", "8000"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "PASSED" in result.stdout
@@ -32,7 +32,7 @@ def run_of(ledger, enqueued, delivered, acked=()):
     tenants = [ledger.Tenant("noisy", 1, 4), ledger.Tenant("vip", 2, 2), ledger.Tenant("quiet", 1)]
     book = ledger.Ledger(tenants)
     book.enqueued += [ledger.Enqueued(f"{n}-{tenant}", tenant) for n, tenant in enumerate(enqueued)]
-    book.delivered += [ledger.Delivered(each, each.split("-")[1], -1.0, float(n)) for n, each in enumerate(delivered)]
+    book.receive(ledger.Delivered(each, each.split("-")[1], -1.0, float(n)) for n, each in enumerate(delivered))
     for message_id, at in acked:
         book.confirm([message_id], at)
     return book

@@ -63,7 +63,7 @@ def _failure(error: Exception, session: Session) -> Refused:
 
     match error:
         case errors.FilaTimeoutError():
-            return Unreachable(f"the broker at {session.addr} did not answer within {session.timeout:g} s")
+            return Unreachable(f"no answer from {session.addr} within {session.timeout:g} s (is fila-server running?)")
         case errors.UnavailableError():
             return Unreachable(f"no broker answers at {session.addr} (is fila-server running?)")
         case errors.FilaError() | OSError():

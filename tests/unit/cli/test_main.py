@@ -51,7 +51,7 @@ def test_a_slow_broker_is_exit_code_3(fila, client):
     client.error = FilaTimeoutError("deadline exceeded")
     result = fila("--timeout", "2", "queue", "list")
     assert result.exit_code == 3
-    assert result.stderr == "Error: the broker at localhost:5555 did not answer within 2 s\n"
+    assert result.stderr == "Error: no answer from localhost:5555 within 2 s (is fila-server running?)\n"
 
 
 def test_an_interrupt_is_exit_code_130_without_a_word(fila, client):
