@@ -114,7 +114,7 @@ good_specs = st.lists(
         st.sampled_from(QUEUES[:2]),
         st.sampled_from(["x", "y"]),
         st.sampled_from(["", "2"]),
-        st.sampled_from([5, 0]),
+        st.sampled_from([5, 0, 9]),
         st.sampled_from([0, 0, 0, 1500]),
         st.sampled_from(["", "", "k1"]),
         st.just(""),

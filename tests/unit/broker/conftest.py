@@ -1,0 +1,13 @@
+"""A broker without a network for each test."""
+
+import pytest
+
+from tests.helpers.broker import Driver
+
+
+@pytest.fixture
+def driver():
+    """A broker on the memory store with a queue "q", whose fairness key and weight come from headers."""
+    driver = Driver()
+    driver.create("q", fairness_header="tenant", weight_header="weight")
+    return driver

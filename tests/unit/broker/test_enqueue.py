@@ -1,0 +1,255 @@
+"""What comes in: where it goes, and what must not come in twice."""
+
+import pytest
+
+from fila.broker import engine
+from fila.core.dedup import SEQUENCES_KEPT
+from fila.core.errors import QueueNotFound, StaleSequence
+from fila.storage.base import Family
+from tests.helpers.broker import MS, SECOND, Driver, incoming
+
+
+class TestOrder:
+    def test_messages_of_one_key_are_delivered_in_the_order_in_which_they_came(self, driver):
+        seqs = [driver.send("q") for _ in range(5)]
+        consumer = driver.join("q")
+        driver.settle_down()
+        assert consumer.seqs == seqs
+
+    def test_inside_a_key_a_lower_priority_number_goes_first(self, driver):
+        seqs = {priority: driver.send("q", priority=priority) for priority in (5, 255, 0, 10, 1)}
+        consumer = driver.join("q")
+        driver.settle_down()
+        assert consumer.seqs == [seqs[priority] for priority in (0, 1, 5, 10, 255)]
+
+    def test_numbers_follow_the_clock_and_the_order_of_the_batch(self, driver):
+        driver.now += 5 * SECOND
+        outcomes = driver.enqueue(*[incoming("q")] * 3)
+        assert outcomes == [driver.now, driver.now + 1, driver.now + 2]
+
+    def test_the_latest_weight_of_a_key_counts(self, driver):
+        for weight in ("7", "3"):
+            driver.send("q", headers={"tenant": "a", "weight": weight})
+        assert driver.queue("q").keys["a"].weight == 3
+
+    def test_a_key_is_forgotten_with_its_last_message(self, driver):
+        consumer = driver.join("q", 1)
+        for number in range(300):
+            driver.send("q", headers={"tenant": str(number)})
+            driver.settle_down()
+            (got,) = consumer.take()
+            driver.ack("q", got.id)
+        assert len(driver.queue("q").keys) < 20
+        assert len(driver.queue("q").drr) < 20
+
+
+class TestDelay:
+    def test_a_delayed_message_is_delivered_when_its_time_has_come_and_not_before(self, driver):
+        consumer = driver.join("q")
+        seq = driver.send("q", delay_ms=500)
+        driver.advance(499.999)
+        assert consumer.seqs == []
+        driver.advance(0.001)
+        assert consumer.seqs == [seq]
+
+    def test_messages_of_one_moment_become_ready_in_their_old_order(self, driver):
+        seqs = [driver.send("q", delay_ms=500) for _ in range(4)]
+        seqs.append(driver.send("q"))
+        driver.advance(500)
+        consumer = driver.join("q")
+        driver.settle_down()
+        assert consumer.seqs == seqs
+
+    def test_a_delay_that_is_over_does_not_count_as_an_attempt(self, driver):
+        driver.send("q", delay_ms=1)
+        driver.advance(1)
+        assert driver.queue("q").attempts == {}
+
+    def test_becoming_ready_is_spread_over_ticks(self):
+        driver = Driver(max_tick_messages=2)
+        driver.create("q")
+        for _ in range(5):
+            driver.send("q", delay_ms=100)
+        driver.now += 100 * MS
+        counts = []
+        for _ in range(3):
+            driver.tick()
+            counts.append(driver.queue("q").ready)
+        assert counts == [2, 4, 5]
+
+
+class TestDedupKeys:
+    def test_a_second_message_with_the_key_is_answered_with_the_first(self, driver):
+        first = driver.send("q", b"one", dedup_key="k")
+        driver.now += 59_999 * MS
+        assert driver.send("q", b"two", dedup_key="k") == first
+        assert driver.places() == {first: "ready"}
+
+    def test_also_when_the_first_was_acked_meanwhile(self, driver):
+        first = driver.send("q", dedup_key="k")
+        driver.join("q")
+        driver.settle_down()
+        driver.ack("q", driver.id(first))
+        assert driver.send("q", dedup_key="k") == first
+        assert driver.places() == {}
+
+    def test_also_in_one_batch(self, driver):
+        one, two = driver.enqueue(incoming("q", dedup_key="k"), incoming("q", dedup_key="k"))
+        assert one == two
+        assert driver.places() == {one: "ready"}
+
+    def test_also_after_a_restart(self, driver):
+        first = driver.send("q", dedup_key="k")
+        driver.restart()
+        assert driver.send("q", dedup_key="k") == first
+
+    def test_not_after_the_window(self, driver):
+        first = driver.send("q", dedup_key="k")
+        driver.now += 60_000 * MS
+        assert driver.send("q", dedup_key="k") != first
+
+    def test_the_window_does_not_grow_with_messages_that_were_not_taken(self, driver):
+        first = driver.send("q", dedup_key="k")
+        driver.now += 40_000 * MS
+        driver.send("q", dedup_key="k")
+        driver.now += 20_000 * MS
+        assert driver.send("q", dedup_key="k") != first
+
+    def test_each_queue_has_keys_of_its_own(self, driver):
+        driver.create("r")
+        assert driver.send("q", dedup_key="k") != driver.send("r", dedup_key="k")
+
+    def test_a_refused_message_uses_no_key(self, driver):
+        driver.enqueue(incoming("q", dedup_key="k", delay_ms=-1))
+        seq = driver.send("q", dedup_key="k")
+        assert driver.places() == {seq: "ready"}
+
+    def test_a_failed_write_uses_no_key(self, driver):
+        driver.store.failing = True
+        with pytest.raises(Exception, match="no more room"):
+            driver.send("q", dedup_key="k")
+        driver.store.failing = False
+        seq = driver.send("q", dedup_key="k")
+        assert driver.places() == {seq: "ready"}
+
+    def test_a_queue_without_a_window_remembers_none(self, driver):
+        driver.create("r", dedup_window_ms=0)
+        one, two = driver.enqueue(incoming("r", dedup_key="k"), incoming("r", dedup_key="k"))
+        assert one != two
+        assert driver.store.dump()[Family.DEDUP] == {}
+
+    def test_keys_are_forgotten_after_the_window(self, driver):
+        for number in range(50):
+            driver.send("q", dedup_key=str(number))
+        driver.advance(62_000)
+        assert len(driver.queue("q").dedup) == 0
+        assert driver.store.dump()[Family.DEDUP] == {}
+
+    def test_a_key_that_is_used_again_as_its_window_ends_has_a_whole_window(self, driver):
+        driver.send("q", dedup_key="k")
+        driver.now += 60_000 * MS
+        second = driver.send("q", dedup_key="k")  # swept and set in one tick
+        driver.advance(59_000)
+        assert driver.send("q", dedup_key="k") == second
+        driver.restart()
+        assert driver.send("q", dedup_key="k") == second
+
+
+class TestProducers:
+    def test_a_batch_that_is_sent_again_is_answered_again_and_enqueued_once(self, driver):
+        batch = [incoming("q"), incoming("nowhere"), incoming("q", priority=999), incoming("q")]
+        first = driver.enqueue(*batch, producer="p", sequence=1)
+        again = driver.enqueue(*batch, producer="p", sequence=1)
+        assert [(type(one), str(one)) for one in again] == [(type(one), str(one)) for one in first]
+        assert len(driver.places()) == 2
+
+    def test_also_when_both_come_in_one_tick(self, driver):
+        answers = [
+            driver.submit(lambda reply: engine.Enqueue([incoming("q")], reply, "p", 1)),
+            driver.submit(lambda reply: engine.Enqueue([incoming("q")], reply, "p", 1)),
+        ]
+        driver.tick()
+        assert answers[0] == answers[1]
+        assert len(driver.places()) == 1
+
+    def test_also_after_a_restart(self, driver):
+        first = driver.enqueue(incoming("q"), producer="p", sequence=7)
+        driver.restart()
+        assert driver.enqueue(incoming("q"), producer="p", sequence=7) == first
+
+    def test_also_when_later_batches_came_meanwhile(self, driver):
+        answers = [driver.enqueue(incoming("q"), producer="p", sequence=number) for number in range(1, 65)]
+        again = [driver.enqueue(incoming("q"), producer="p", sequence=number) for number in range(1, 65)]
+        assert again == answers
+
+    def test_a_batch_whose_write_failed_is_taken_when_it_is_sent_again(self, driver):
+        driver.store.failing = True
+        with pytest.raises(Exception, match="no more room"):
+            driver.enqueue(incoming("q"), producer="p", sequence=1)
+        driver.store.failing = False
+        (seq,) = driver.enqueue(incoming("q"), producer="p", sequence=1)
+        assert driver.places() == {seq: "ready"}
+
+    def test_a_batch_from_too_far_back_is_refused(self, driver):
+        for number in range(1, SEQUENCES_KEPT + 2):
+            driver.enqueue(incoming("q"), producer="p", sequence=number)
+        with pytest.raises(StaleSequence, match="batch 1 of this producer was answered too long ago"):
+            driver.enqueue(incoming("q"), producer="p", sequence=1)
+        assert len(driver.places()) == SEQUENCES_KEPT + 1
+
+    def test_a_batch_that_was_skipped_is_refused(self, driver):
+        driver.enqueue(incoming("q"), producer="p", sequence=3)
+        with pytest.raises(StaleSequence):
+            driver.enqueue(incoming("q"), producer="p", sequence=2)
+
+    def test_each_producer_counts_for_itself(self, driver):
+        one = driver.enqueue(incoming("q"), producer="p", sequence=1)
+        two = driver.enqueue(incoming("q"), producer="r", sequence=1)
+        assert one != two
+
+    def test_only_the_last_answers_are_kept(self, driver):
+        for number in range(1, 3 * SEQUENCES_KEPT):
+            driver.enqueue(incoming("q"), producer="p", sequence=number)
+        assert len(driver.store.dump()[Family.DEDUP]) == SEQUENCES_KEPT
+
+    def test_a_producer_that_skips_numbers_leaves_nothing_behind_for_ever(self, driver):
+        for number in range(1, 200):
+            driver.enqueue(incoming("q"), producer="p", sequence=number * (SEQUENCES_KEPT + 1))
+        assert len(driver.store.dump()[Family.DEDUP]) <= SEQUENCES_KEPT
+
+    def test_an_empty_batch_is_answered_again_too(self, driver):
+        assert driver.enqueue(producer="p", sequence=1) == []
+        assert driver.enqueue(producer="p", sequence=1) == []
+
+    def test_the_answer_again_has_the_words_of_a_long_refusal(self, driver):
+        name = "n" * 5000
+        (first,) = driver.enqueue(incoming(name), producer="p", sequence=1)
+        (again,) = driver.enqueue(incoming(name), producer="p", sequence=1)
+        assert type(again) is QueueNotFound
+        assert str(again) == str(first)
+
+    def test_a_silent_producer_is_forgotten_with_all_its_answers(self, driver):
+        driver.enqueue(incoming("q"), producer="p", sequence=1)
+        driver.enqueue(incoming("q"), producer="r", sequence=1)
+        driver.advance(500_000)
+        driver.enqueue(incoming("q"), producer="r", sequence=2)
+        driver.advance(101_000)
+        assert list(driver.state.producers._last) == ["r"]
+        assert len(driver.store.dump()[Family.DEDUP]) == 2
+
+    def test_a_producer_that_sends_in_the_tick_that_would_forget_it_stays_known(self, driver):
+        driver.enqueue(incoming("q"), producer="p", sequence=1)
+        driver.now += 601 * SECOND
+        second = driver.enqueue(incoming("q"), producer="p", sequence=2)
+        assert driver.enqueue(incoming("q"), producer="p", sequence=2) == second
+        driver.restart()
+        assert driver.enqueue(incoming("q"), producer="p", sequence=2) == second
+
+    def test_the_number_of_producers_is_bounded(self, driver, monkeypatch):
+        monkeypatch.setattr(engine, "MAX_PRODUCERS", 10)
+        for number in range(30):
+            driver.now += 1
+            driver.enqueue(incoming("q"), producer=f"p{number}", sequence=1)
+        driver.advance(2000)
+        assert list(driver.state.producers._last) == [f"p{number}" for number in range(20, 30)]
+        assert len(driver.store.dump()[Family.DEDUP]) == 10
