@@ -45,7 +45,7 @@ class OutboxAgainstBroker(RuleBasedStateMachine):
         self.gathered = 0
         self.wire: deque[Batch[Waiter]] = deque()  # written, not received
         self.answers: deque[Batch[Waiter]] = deque()  # received, answer on its way
-        self.late: list[int] = []  # written to a stream that broke; may be received any time
+        self.late: list[deque[int]] = []  # written to streams that broke; each may be received later, in its order
         self.answered: list[int] = []
         self.blamed: list[int] = []
 
@@ -98,14 +98,22 @@ class OutboxAgainstBroker(RuleBasedStateMachine):
         self.break_stream()
 
     def break_stream(self) -> None:
-        self.late += [number(each) for each in self.wire if number(each) not in self.poison]
+        if self.wire:
+            self.late.append(deque(number(each) for each in self.wire))
         self.wire.clear()
         self.answers.clear()
 
     @precondition(lambda self: self.late)
     @rule(data=st.data())
     def receive_late(self, data: st.DataObject) -> None:
-        self.broker.receive(self.late.pop(data.draw(st.integers(0, len(self.late) - 1))))
+        stream = data.draw(st.sampled_from(self.late))
+        sequence = stream.popleft()
+        if sequence in self.poison:
+            stream.clear()  # the broker ends it
+        else:
+            self.broker.receive(sequence)
+        if not stream:
+            self.late = [each for each in self.late if each]
 
     @precondition(lambda self: self.made)
     @rule(data=st.data())
