@@ -42,7 +42,7 @@ class DedupKeys:
         for key in keys:
             expires_at, oldest = self._by_age.popleft()
             assert oldest == key
-            if self._by_key[key][1] == expires_at:
+            if self._by_key.get(key, (0, -1))[1] == expires_at:
                 del self._by_key[key]
 
     def sort(self) -> None:

@@ -1,0 +1,135 @@
+"""Waiting messages: priority first, age second."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fila.core.pending import FairKey, Lane
+from tests.support.scheduling import seqs
+
+
+def taken(key, budget=10_000, limit=10_000):
+    out = []
+    spent = key.take(out, budget, limit)
+    return out, spent
+
+
+def key_with(lanes, cost_of=None):
+    """A key with messages `{priority: [seq, ...]}`."""
+    key = FairKey("tenant")
+    for priority, numbers in lanes.items():
+        lane = Lane(key, priority, bytes([priority]))
+        for seq in numbers:
+            key.push(lane, seq, (cost_of or {}).get(seq, 1))
+    return key
+
+
+@given(st.lists(st.integers(0, 1000), unique=True), st.data())
+def test_a_lane_is_emptied_oldest_first(numbers, data):
+    """Whatever the order of arrival, and however many are taken at a time, a lower sequence number goes first."""
+    lane = Lane(FairKey("tenant"), 5, b"")
+    for seq in numbers:
+        lane.push(seq)
+    assert lane.waiting() == sorted(numbers)
+    out = []
+    while len(lane):
+        count = data.draw(st.integers(1, 5))
+        before = len(lane)
+        assert lane.take(out, count) == min(count, before)
+    assert seqs(out) == sorted(numbers)
+    assert lane.take(out, 1) == 0
+
+
+@given(st.lists(st.integers(0, 100), unique=True, min_size=1), st.data())
+def test_a_message_that_comes_back_takes_its_old_place(numbers, data):
+    """Taking some and returning part of them leaves the rest in order."""
+    lane = Lane(FairKey("tenant"), 5, b"")
+    lane.push_new(sorted(numbers))
+    out = []
+    lane.take(out, data.draw(st.integers(1, len(numbers))))
+    returned = data.draw(st.permutations(data.draw(st.lists(st.sampled_from(seqs(out)), unique=True))))
+    for seq in returned:
+        lane.push(seq)
+    kept = set(seqs(out)) - set(returned)
+    assert lane.waiting() == sorted(set(numbers) - kept)
+
+
+@given(
+    st.dictionaries(st.integers(0, 10), st.lists(st.integers(1, 10**6), min_size=1), max_size=4),
+    st.lists(st.integers(1, 7), min_size=1),
+)
+def test_a_lower_priority_number_goes_first(lanes, limits):
+    """Inside one key: priority, then age, in bites of any size."""
+    numbers = {priority: sorted({seq * 16 + priority for seq in seqs_}) for priority, seqs_ in lanes.items()}
+    key = key_with(numbers)
+    expected = [seq for _, run in sorted(numbers.items()) for seq in run]
+    assert key.ready == len(expected)
+    got = []
+    turn = 0
+    while key.ready:
+        out, spent = taken(key, limit=limits[turn % len(limits)])
+        assert spent == len(out)
+        got += seqs(out)
+        turn += 1
+    assert got == expected
+    assert key.lanes == {}
+    assert key.head is None
+
+
+def test_a_more_urgent_lane_overtakes_one_that_is_half_taken():
+    """A lane of a lower number that appears later is the next to be taken from."""
+    key = key_with({5: [1, 2, 3]})
+    first, _ = taken(key, limit=1)
+    key.push(Lane(key, 0, b""), 9)
+    rest, _ = taken(key)
+    assert seqs(first + rest) == [1, 9, 2, 3]
+
+
+def test_a_message_of_a_lane_that_was_replaced_goes_to_the_new_lane():
+    """There is one lane per priority, also when a message remembers an earlier one."""
+    key = key_with({5: [1]})
+    ((old, _, _),), _ = taken(key)
+    key.push(Lane(key, 5, b"new"), 7)
+    key.push(old, 1)
+    assert len(key.lanes) == 1
+    assert seqs(taken(key)[0]) == [1, 7]
+
+
+def test_spending_is_the_sum_of_costs():
+    """Messages are taken while some of the budget is left; each says what it cost."""
+    key = key_with({5: [1, 2, 3, 4]}, {1: 3, 3: 5})
+    out, spent = taken(key, budget=5)
+    assert [(seq, cost) for _, seq, cost in out] == [(1, 3), (2, 1), (3, 5)]
+    assert spent == 9
+    assert key.ready == 1
+    assert key.costs == {}
+
+
+def test_the_last_message_may_cost_more_than_is_left():
+    """Otherwise a message dearer than the budget would never be delivered."""
+    key = key_with({5: [1]}, {1: 1000})
+    assert taken(key, budget=1)[1] == 1000
+
+
+def test_a_limit_holds_for_messages_with_costs_too():
+    """A limit counts messages, a budget their costs."""
+    key = key_with({5: [1, 2, 3]}, {1: 2, 2: 2, 3: 2})
+    out, spent = taken(key, budget=100, limit=2)
+    assert (seqs(out), spent) == ([1, 2], 4)
+
+
+def test_a_returned_message_keeps_its_cost():
+    """A retry costs what the first delivery did."""
+    key = key_with({5: [1]}, {1: 7})
+    ((lane, seq, cost),), _ = taken(key)
+    key.push(lane, seq, cost)
+    assert taken(key)[1] == 7
+
+
+def test_new_messages_are_added_in_one_go():
+    """A batch of new messages is the same as its messages one by one."""
+    one, many = key_with({5: [1, 2]}), key_with({5: [1, 2]})
+    for seq in (3, 4, 5):
+        one.push(one.lanes[5], seq)
+    many.push_new(many.lanes[5], [3, 4, 5])
+    assert one.ready == many.ready == 5
+    assert seqs(taken(one)[0]) == seqs(taken(many)[0])
