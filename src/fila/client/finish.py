@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-#: A cancelled call ends as soon as gRPC has handed back what it had under way, which takes microseconds.
+#: A cancelled call ends as soon as gRPC has handed back what it had under way. This only bounds a call that does not.
 GRACE_S = 1.0
 
 

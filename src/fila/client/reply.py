@@ -17,8 +17,8 @@ class Reply(Protocol):
 class ThreadReply(Generic[T]):
     """An answer that one blocked thread waits for.
 
-    A bare lock instead of `concurrent.futures.Future`: a confirmed enqueue from a thread took 580 us with it and
-    710 us with `run_coroutine_threadsafe` on the same loaded machine.
+    A bare lock instead of `concurrent.futures.Future`: against an echo server, in one run on a loaded machine, a round
+    trip from a thread took 580 us with it and 710 us with `run_coroutine_threadsafe`.
     """
 
     __slots__ = ("_done", "_error", "_lock", "_result")

@@ -1,8 +1,9 @@
 """The event loop in a background thread on which blocking clients live.
 
 All clients of a process share one. gRPC has one completion queue for all event loops of a process and wakes every one
-of them for every event: with eight clients on a loop each, an enqueue took twice the CPU time of eight on one loop. For
-the same reason the loop is never closed: events that are still on their way to a closed loop fail on another one.
+of them for every event: with eight clients on a loop each, an enqueue took twice the CPU time of eight on one loop (one
+pair of runs, 650 and 320 us). For the same reason the loop is never closed: events that are still on their way to a
+closed loop fail on another one.
 """
 
 import asyncio
@@ -63,7 +64,7 @@ def _loop_thread_of(_pid: int) -> LoopThread:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """With uvloop, where installed, a confirmed enqueue took 580 us; 660 us without, on the same loaded machine."""
+    """Against an echo server, in one run on a loaded machine, a round trip took 580 us with uvloop, 660 us without."""
     try:
         import uvloop
     except ImportError:
