@@ -1,0 +1,87 @@
+"""Queue settings as they are asked for, and as they are told."""
+
+import pytest
+
+from fila.broker.admin import stats
+from fila.config import DAY_MS, SchedulerConfig
+from fila.core.errors import InvalidArgument
+from fila.server.admin import read_queue, write_stats
+from fila.v1 import admin_pb2 as pb
+from tests.helpers.broker import START, Driver, incoming
+
+DEFAULTS = SchedulerConfig(quantum=7, visibility_timeout_ms=8_000, dedup_window_ms=9_000)
+
+
+def read(defaults=DEFAULTS, **config):
+    return read_queue(pb.CreateQueueRequest(name="q", config=pb.QueueConfig(**config)), defaults, START)
+
+
+def test_what_is_absent_takes_the_default_of_the_broker():
+    record = read()
+    assert (record.quantum, record.visibility_timeout_ms, record.dedup_window_ms) == (7, 8_000, 9_000)
+    assert (record.fairness_header, record.weight_header) == ("", "")
+    assert (record.name, record.created_at) == ("q", START)
+
+
+def test_what_is_set_is_taken():
+    record = read(visibility_timeout_ms=1, quantum=2, dedup_window_ms=3, fairness_header="f", weight_header="w")
+    assert (record.visibility_timeout_ms, record.quantum, record.dedup_window_ms) == (1, 2, 3)
+    assert (record.fairness_header, record.weight_header) == ("f", "w")
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("visibility_timeout_ms", 0),
+        ("visibility_timeout_ms", 2**64 - 1),
+        ("quantum", 0),
+        ("quantum", 2**32 - 1),
+        ("dedup_window_ms", 2**64 - 1),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_its_name(field, value):
+    with pytest.raises(InvalidArgument, match=rf"^{field} must be from \d+ to \d+$"):
+        read(**{field: value})
+
+
+@pytest.mark.parametrize("field", ["fairness_header", "weight_header"])
+def test_a_header_name_that_is_too_long_is_refused_by_its_name(field):
+    with pytest.raises(InvalidArgument, match=rf"^{field} must not exceed 255 bytes$"):
+        read(**{field: "é" * 128})
+    assert getattr(read(**{field: "e" * 255}), field) == "e" * 255
+
+
+def test_whatever_the_configuration_allows_as_a_default_makes_a_queue():
+    for field, values in {
+        "quantum": (1, 1_000_000),
+        "visibility_timeout_ms": (1, 365 * DAY_MS),
+        "dedup_window_ms": (0, 365 * DAY_MS),
+    }.items():
+        for value in values:
+            assert getattr(read(SchedulerConfig(**{field: value})), field) == value
+
+
+def test_a_window_of_nothing_can_be_asked_for():
+    assert read(dedup_window_ms=0).dedup_window_ms == 0
+
+
+def test_stats_tell_settings_counters_and_keys():
+    driver = Driver()
+    driver.create("q", fairness_header="tenant", weight_header="weight", quantum=3)
+    driver.enqueue(*[incoming("q", headers={"tenant": "a", "weight": "5"})] * 3, incoming("q", delay_ms=1000))
+    consumer = driver.join("q", 1)
+    driver.settle_down()
+    driver.nack("q", consumer.got[0].id)
+    told = write_stats(stats(driver.queue("q"), 10))
+    assert told.config == pb.QueueConfig(
+        visibility_timeout_ms=30_000,
+        fairness_header="tenant",
+        weight_header="weight",
+        quantum=3,
+        dedup_window_ms=60_000,
+    )
+    assert told.created_at.ToNanoseconds() == START
+    assert told.summary == pb.QueueSummary(name="q", depth=4, in_flight=0, delayed=1, active_keys=1, consumers=1)
+    assert told.counters == pb.QueueCounters(enqueued=4, delivered=1, nacked=1)
+    assert [(key.fairness_key, key.weight, key.pending) for key in told.keys] == [("a", 5, 3), ("default", 1, 0)]
+    assert told.scheduler.quantum == 3
