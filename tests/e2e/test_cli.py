@@ -2,10 +2,12 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+import uuid
 
 import pytest
 
@@ -21,9 +23,9 @@ def shared(tmp_path_factory):
 
 
 @pytest.fixture
-def name(request):
+def name():
     """A queue name that no other test uses."""
-    return request.node.name.removeprefix("test_")[:60]
+    return f"queue-{uuid.uuid4().hex}"
 
 
 @pytest.fixture
@@ -87,6 +89,24 @@ def test_no_broker_is_said_within_the_timeout(fila, tmp_path):
     assert result.returncode == 3
     assert result.stderr.decode() == f"Error: no broker answers at {addr} (is fila-server running?)\n"
     assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("answer,gone", [(b"n\n", False), (b"y\n", True)])
+def test_on_a_terminal_a_queue_with_messages_is_deleted_only_after_a_yes(fila, name, environment, answer, gone):
+    fila("queue", "create", name)
+    fila("enqueue", name, "precious")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "fila.cli.main", "queue", "delete", name]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        os.write(ours, answer)
+        _, asked = process.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert b"holds 1 message. Delete it?" in asked
+    assert process.returncode == (0 if gone else 1)
+    assert fila("queue", "inspect", name).returncode == (1 if gone else 0)
 
 
 def test_a_message_is_delivered_once_and_acked(fila, name):

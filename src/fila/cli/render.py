@@ -10,7 +10,7 @@ from fila.cli import output
 if TYPE_CHECKING:
     from fila.client import ConsumeMessage
 
-_HEX_BYTES = 32
+_HEX_BYTES = 24
 
 
 def human(message: ConsumeMessage) -> str:

@@ -59,7 +59,7 @@ def show_stats(stats: QueueStats) -> None:
             ("created", output.moment(stats.created_at)),
         ]
     )
-    _section("Settings")
+    _section("\nSettings")
     output.pairs(
         [
             ("visibility timeout", output.duration(config.visibility_timeout_ms)),
@@ -69,10 +69,10 @@ def show_stats(stats: QueueStats) -> None:
             ("dedup window", output.duration(config.dedup_window_ms)),
         ]
     )
-    _section("Since the server started")
+    _section("\nSince the server started")
     output.pairs([(name, getattr(stats.counters, name)) for name in _COUNTERS])
     active = stats.scheduler.active_keys
-    _section(f"Fairness keys ({active:,} active, round {stats.scheduler.round:,})")
+    _section(f"\nFairness keys ({active:,} active, round {stats.scheduler.round:,})")
     if stats.keys:
         output.table(("KEY", "WEIGHT", "PENDING", "DELIVERED", "DEFICIT"), [_row(key, _KEY) for key in stats.keys])
     if active > len(stats.keys):

@@ -49,7 +49,7 @@ def test_no_message_acts_on_the_terminal(payload, headers, key):
 
 
 def test_binary_is_summarised_in_hex():
-    assert render.payload_lines(b"\xff\x00" * 100) == ["(binary) " + "ff 00 " * 16 + "..."]
+    assert render.payload_lines(b"\xff\x00" * 100) == ["(binary) " + "ff 00 " * 12 + "..."]
 
 
 def test_an_empty_payload_is_said_to_be_empty():
