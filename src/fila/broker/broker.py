@@ -18,7 +18,8 @@ from fila.storage.base import Family, Storage
 from fila.storage.codec import QueueRecord
 
 READ_FIRST = 16
-"""Messages read from the store at first for one consumer; from then on as many as their size allows."""
+"""Messages read from the store at first for one consumer; from then on as many as their size allows.
+Large ones are read one at a time."""
 READ_BYTES = 256 << 10
 
 
@@ -115,17 +116,19 @@ class Broker:
         self._engine.want(queue_name)
         self._schedule()
 
-    def read(self, grant: Grant) -> Iterator[list[tuple[int, Lane, bytes]]]:
+    def read(self, queue: QueueState, grant: Grant) -> Iterator[list[tuple[int, Lane, bytes]]]:
         """The messages of a grant, about `READ_BYTES` at a time, without those that it no longer holds."""
         members = list(grant.members.values())
         start, step = 0, READ_FIRST
         while start < len(members):
-            held = [message for message in members[start : start + step] if message[1] in grant.members]
-            start += step
-            read = self._read(held)
-            largest = max((len(record) for _, _, record in read), default=READ_BYTES)
-            step = max(1, READ_BYTES // largest)
-            yield read
+            chosen = members[start : start + step]
+            if queue.large:
+                chosen = _up_to_large(chosen, queue.large)
+            start += len(chosen)
+            read = self._read([message for message in chosen if message[1] in grant.members])
+            if read:
+                step = max(1, READ_BYTES // max(len(record) for _, _, record in read))
+                yield read
 
     def _read(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
         recent = self._engine.recent.take([seq for _, seq, _ in messages])
@@ -154,16 +157,20 @@ class Broker:
         future: asyncio.Future[Any] = self._loop.create_future()
 
         def reply(answer: Any) -> None:
-            if future.done():  # the client has gone meanwhile
-                return
-            if isinstance(answer, BrokerError):
-                future.set_exception(answer)
-            else:
+            if not future.done():  # it is when the client has gone meanwhile
                 future.set_result(answer)
 
         self._engine.submit(make(reply))
         self._schedule()
-        return await future
+        answer = await future
+        if isinstance(answer, BrokerError):
+            try:
+                raise answer
+            finally:
+                # An error's traceback holds this frame. If the frame held the error, the request would stay in memory
+                # until the garbage collector comes by.
+                del answer, future
+        return answer
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -185,3 +192,11 @@ class Broker:
         due = self._engine.next_wakeup()
         if due is not None:
             self._alarm = self._loop.call_later(max(0.0, (due - now) / 1e9), self._schedule)
+
+
+def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:
+    """The messages before the first large one, or that one alone."""
+    for index, (_, seq, _) in enumerate(messages):
+        if seq in large:
+            return messages[: max(1, index)]
+    return messages

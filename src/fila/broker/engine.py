@@ -265,6 +265,7 @@ class Engine:
             delayed[2].key.live += 1
             self._delay(queue, delayed)
         queue.counters.enqueued += len(arrivals.delayed)
+        queue.large.update(arrivals.large)
         self.recent.add(arrivals.records)
         self._wanted[queue.name] = None
 
@@ -292,6 +293,8 @@ class Engine:
                     if not key.live:
                         queue.forget_if_gone(key)
                 self._free_credit(queue, consumer, len(messages))
+            if queue.large:
+                queue.large.difference_update(seqs)
             queue.counters.acked += len(seqs)
 
     def _delay(self, queue: QueueState, delayed: Delayed) -> None:

@@ -2,7 +2,7 @@
 
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
-from fila.broker.queue import NS_PER_MS
+from fila.broker.queue import LARGE_BYTES, NS_PER_MS
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
 from fila.core import errors
@@ -24,8 +24,11 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
     outcomes = _plan_messages(state, tick, command.messages)
     record = codec.produced(tick.now, [_to_result(outcome) for outcome in outcomes])
     tick.batch.put(Family.DEDUP, keys.producer_batch(producer, sequence), record)
-    if sequence > SEQUENCES_KEPT:
-        tick.batch.delete(Family.DEDUP, keys.producer_batch(producer, sequence - SEQUENCES_KEPT))
+    oldest = max(0, sequence - SEQUENCES_KEPT)
+    if sequence == last + 1:
+        tick.batch.delete(Family.DEDUP, keys.producer_batch(producer, oldest))
+    else:  # numbers were left out, and with them their turn to go
+        tick.batch.delete_range(Family.DEDUP, keys.producer(producer), keys.producer_batch(producer, oldest + 1))
     tick.producers[producer] = sequence
     tick.fresh_answers[producer, sequence] = outcomes
     return outcomes
@@ -52,6 +55,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         lane, ready = arrivals.lane(key, message.priority)
         arrivals.weights[lane.key] = weight
         record = head(weight, 1) + message.body
+        if len(record) > LARGE_BYTES:
+            arrivals.large.append(seq)
         put(Family.MESSAGES, lane.prefix + put_u64(seq), record)
         if message.delay_ms:
             due = tick.now + message.delay_ms * NS_PER_MS

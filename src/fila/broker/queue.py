@@ -16,6 +16,7 @@ from fila.storage.codec import QueueRecord
 DEFAULT_KEY = "default"
 MAX_WEIGHT = 1000
 NS_PER_MS = 1_000_000
+LARGE_BYTES = 64 << 10
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class QueueState:
         "dedup",
         "drr",
         "keys",
+        "large",
         "leases",
         "prefix",
         "ready",
@@ -58,6 +60,8 @@ class QueueState:
         self.leases = Leases()
         self.attempts: dict[int, int] = {}
         """Of messages that came back at least once."""
+        self.large: set[int] = set()
+        """Messages of more than `LARGE_BYTES`, which are read one at a time"""
         self.dedup = DedupKeys()
         self.consumers = Consumers()
         self.counters = Counters()

@@ -8,7 +8,7 @@ schedule, or into its lane. What refers to nothing any more is removed at the en
 import struct
 from dataclasses import dataclass, field
 
-from fila.broker.queue import QueueState
+from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.state import BrokerState
 from fila.config import LimitsConfig
 from fila.core.errors import StoreCorrupt
@@ -98,7 +98,7 @@ def _load_due(store: Storage, found: _Found) -> None:
 
 def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
     lanes: dict[bytes, _LoadedLane] = {}
-    prefix = b""
+    prefix: bytes | None = None
     lane: _LoadedLane | None = None
     apart = found.held.keys() | found.due.keys()
     for key, value in store.scan(Family.MESSAGES):
@@ -109,6 +109,8 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
         seq = int.from_bytes(key[-keys.SEQ_BYTES :], "big")
         if not value.startswith(lane.head):
             lane.read_head(value)
+        if len(value) > LARGE_BYTES:
+            lane.queue.large.add(seq)
         if seq in apart:
             lane.put_apart(seq, found)
         else:

@@ -34,6 +34,8 @@ class Arrivals:
     weights: dict[FairKey, int] = field(default_factory=dict)
     """The weight that each key has from now on."""
     delayed: list[Delayed] = field(default_factory=list)
+    large: list[int] = field(default_factory=list)
+    """Messages whose records are large"""
     records: list[tuple[int, bytes]] = field(default_factory=list)
     """What was written of messages for which consumers are waiting"""
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)

@@ -28,6 +28,8 @@ _ID, _METADATA, _TIMESTAMPS = b"\x0a\x24", b"\x22", b"\x2a"  # an id is always 3
 _IN_RESPONSE = b"\x0a"
 _HEADERS, _PAYLOAD = 0x12, 0x1A
 _LONG = 128  # a byte from here on says that a varint goes on
+_MAX_SHIFT = 28  # a length has at most five bytes
+_CACHED_HEADER_BYTES = 512
 _NO_HEADERS: dict[str, str] = {}
 _RESULT = b"\x0a\x26\x0a\x24"  # results { message_id: 36 bytes }
 
@@ -82,13 +84,15 @@ def _read_plain(encoded: bytes, queue: str) -> Incoming | None:
             if encoded[at] != _PAYLOAD:
                 return None
             size, shift, payload = encoded[at + 1] & 127, 7, at + 2
-            while encoded[payload - 1] >= _LONG:
+            while encoded[payload - 1] >= _LONG and shift <= _MAX_SHIFT:
                 size |= (encoded[payload] & 127) << shift
                 shift += 7
                 payload += 1
-            if payload + size != end:
+            if payload + size != end or encoded[payload - 1] >= _LONG:
                 return None
     except IndexError:
+        return None
+    if at > _CACHED_HEADER_BYTES:
         return None
     headers = _read_headers(encoded[:at]) if at else _NO_HEADERS
     return None if headers is None else Incoming(queue, headers, encoded, end - payload)

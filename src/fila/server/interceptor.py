@@ -38,22 +38,20 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         return handler
 
 
-def _mark(error: BrokerError) -> tuple[tuple[str, str], ...]:
-    """Trailing metadata that tells a refusal from a failure of the connection, and which refusal it is."""
-    return ((REFUSAL_MARK, type(error).__name__),)
-
-
 def _guarded(behavior: Handler, method: str) -> Handler:
     async def call(request: Any, context: Context) -> Any:
         try:
             return await behavior(request, context)
         except BrokerError as error:
-            await context.abort(status_of(error), str(error), _mark(error))
+            code, text, kind = status_of(error), str(error), type(error).__name__
         except (grpc.aio.AbortError, asyncio.CancelledError):
             raise
         except Exception:
             log.exception("call failed", method=method)
-            defect = "the broker failed to handle the call; its log says why"
-            await context.abort(grpc.StatusCode.INTERNAL, defect, ((REFUSAL_MARK, "Defect"),))
+            code, kind = grpc.StatusCode.INTERNAL, "Defect"
+            text = "the broker failed to handle the call; its log says why"
+        # Out here, so that what gRPC keeps of the abort does not hold the error, its frames and the request in them.
+        # The mark tells a refusal from a failure of the connection.
+        return await context.abort(code, text, ((REFUSAL_MARK, kind),))
 
     return call

@@ -53,15 +53,16 @@ class FilaService:
                 writer = codec.DeliveryWriter(self._broker.state.ids, grant, self._broker.now(), queue.attempts)
                 size = 0
                 parts: list[bytes] = []
-                for messages in self._broker.read(grant):
+                for messages in self._broker.read(queue, grant):
                     more = sum(len(record) for _, _, record in messages)
                     if size and size + more > RESPONSE_BYTES:
-                        await context.write(b"".join(parts))
-                        size, parts = 0, []
+                        response, size, parts = b"".join(parts), 0, []
+                        await context.write(response)
                     size += more
                     writer.write(messages, parts)
                 if parts:
-                    await context.write(b"".join(parts))
+                    response, parts = b"".join(parts), []
+                    await context.write(response)
         finally:
             self._broker.unsubscribe(subscription)
 
