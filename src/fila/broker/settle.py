@@ -7,7 +7,7 @@ from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGra
 from fila.broker.queue import NS_PER_MS, QueueState
 from fila.broker.state import BrokerState
 from fila.broker.tick import Returned, Tick
-from fila.core.errors import BrokerError, LeaseEnded, MessageNotFound
+from fila.core.errors import BrokerError, LeaseEnded, LimitExceeded, MessageNotFound
 from fila.core.leases import Grant
 from fila.storage import codec, keys
 from fila.storage.base import Family
@@ -22,7 +22,12 @@ def token_text(token: int) -> str:
 
 
 def plan_settle(state: BrokerState, tick: Tick, command: Settle) -> list[Failure]:
-    """Acks, then nacks; each message succeeds or fails by itself. Extensions are left to `plan_extensions`."""
+    """Acks, then nacks; each message succeeds or fails by itself. Extensions are left to `plan_extensions`.
+
+    Raises LimitExceeded for a batch that is too large.
+    """
+    if command.size > state.limits.max_batch_messages:
+        raise LimitExceeded(f"the batch settles {command.size} messages, {state.limits.max_batch_messages} are allowed")
     failures: list[Failure] = []
     for acks in command.acks:
         failures += _plan_acks(state, tick, acks)
