@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ def facts() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "versions": {name: metadata.version(name) for name in _LIBRARIES},
+        "revision": _revision(),
         "durability": Config().storage.durability,
         "load_average": load_average(),
     }
@@ -29,6 +31,16 @@ def facts() -> dict[str, Any]:
 
 def load_average() -> list[float]:
     return [round(each, 2) for each in os.getloadavg()]
+
+
+def _revision() -> str | None:
+    """The commit that was measured, with `-dirty` if files differ from it; None outside of a checkout."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        described = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return described.stdout.strip()
 
 
 def _cpu_model() -> str:
