@@ -1,34 +1,41 @@
-"""Fila, a durable message broker with fair scheduling: the public names of its Python SDK."""
+"""Fila, a durable message broker with fair scheduling: the public names of its Python SDK.
 
-from fila.client import (
-    AckManyError,
-    AsyncClient,
-    AsyncConsumeMessage,
-    AsyncConsumer,
-    Client,
-    ClientClosedError,
-    ConsumeMessage,
-    Consumer,
-    EnqueueManyError,
-    FailedPreconditionError,
-    FilaError,
-    FilaTimeoutError,
-    InternalError,
-    InvalidArgumentError,
-    KeyStats,
-    LimitExceededError,
-    MessageNotFoundError,
-    OutgoingMessage,
-    PermissionDeniedError,
-    QueueAlreadyExistsError,
-    QueueConfig,
-    QueueCounters,
-    QueueInfo,
-    QueueNotFoundError,
-    QueueStats,
-    SchedulerStats,
-    UnavailableError,
-)
+They are looked up when they are first used, so that `import fila.core` or `fila --help` does not load gRPC.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fila.client import (
+        AckManyError,
+        AsyncClient,
+        AsyncConsumeMessage,
+        AsyncConsumer,
+        Client,
+        ClientClosedError,
+        ConsumeMessage,
+        Consumer,
+        EnqueueManyError,
+        FailedPreconditionError,
+        FilaError,
+        FilaTimeoutError,
+        InternalError,
+        InvalidArgumentError,
+        KeyStats,
+        LimitExceededError,
+        MessageNotFoundError,
+        OutgoingMessage,
+        PermissionDeniedError,
+        QueueAlreadyExistsError,
+        QueueConfig,
+        QueueCounters,
+        QueueInfo,
+        QueueNotFoundError,
+        QueueStats,
+        SchedulerStats,
+        UnavailableError,
+    )
 
 __all__ = [
     "AckManyError",
@@ -59,3 +66,9 @@ __all__ = [
     "SchedulerStats",
     "UnavailableError",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        return getattr(import_module("fila.client"), name)
+    raise AttributeError(f"module 'fila' has no attribute {name!r}")
