@@ -25,15 +25,24 @@ class Rings:
         if weight is not None:
             key.weight = weight
         lane = key.lanes.get(priority) or Lane(key, priority, f"{name}/{priority}".encode())
-        for _ in range(count):
-            self._last += 1
-            key.push(lane, self._last, cost)
+        new = list(range(self._last + 1, self._last + count + 1))
+        self._last += count
+        if cost == 1:
+            key.push_new(lane, new)
+        else:
+            for seq in new:
+                key.push(lane, seq, cost)
         self.drr.activate(key)
         return self._last
 
     def take(self, count: int) -> list[str]:
         """Select messages and say whose they were."""
         return names(self.drr.select(count).messages)
+
+    def settle(self) -> None:
+        """Deliver until every key that has messages is backlogged."""
+        while self.drr._sparse:
+            self.take(1)
 
     def shares(self, count: int) -> Counter[str]:
         return Counter(self.take(count))
