@@ -459,6 +459,8 @@ class BrokerMachine(RuleBasedStateMachine):
         events: dict[int, str],
         extensions: list[tuple[Any, list[Any]]],
     ) -> None:
+        if sum(len(seqs) for _, seqs, *_ in (*acks, *nacks, *extends)) > LIMITS.max_batch_messages:
+            return expect_error(pending, LimitExceeded)
         expected: Expected = []
         for name, seqs, token in acks:
             for seq in seqs:
@@ -475,6 +477,7 @@ class BrokerMachine(RuleBasedStateMachine):
                     self.give_back(seq, message, "nack with delay" if delay_ms else "nack", events, delay_ms)
         extensions += [((name, seqs, token, extend_ms), expected) for name, seqs, token, extend_ms in extends]
         self.settled.append((pending, expected))
+        return None
 
     def do_extension(self, group: tuple[Any, ...], expected: list[Any], events: dict[int, str]) -> None:
         name, seqs, token, extend_ms = group
@@ -616,6 +619,7 @@ class BrokerMachine(RuleBasedStateMachine):
             assert {seq: readable(place) for seq, place in messages_of(state).items()} == places
             attempts = {seq: message.attempts for seq, message in queue.messages.items() if message.attempts}
             assert dict(state.attempts) == attempts
+            assert state.large <= queue.messages.keys()
             assert state.ready == sum(message.state is State.READY for message in queue.messages.values())
             assert {one.number for one in state.consumers.all()} == {one.consumer.number for one in queue.consumers}
             for one in queue.consumers:
@@ -635,7 +639,8 @@ class BrokerMachine(RuleBasedStateMachine):
         messages = {seq: message for queue in self.queues.values() for seq, message in queue.messages.items()}
         found = {}
         for key, value in stored[Family.MESSAGES].items():
-            head, body = codec.split_message(value)
+            head = codec.head_of(value)
+            body = value[len(head) :]
             found[keys.read_u64(key, len(key) - 8)] = (*keys.read_lane(key[:-8]), *codec.read_head(head), body)
         assert found == {
             seq: (one.queue, one.key, one.priority, one.weight, 1, one.body) for seq, one in messages.items()

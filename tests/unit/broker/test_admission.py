@@ -2,6 +2,7 @@
 
 import pytest
 
+from fila.broker.commands import AckGroup, ExtendGroup, Nack, Settle
 from fila.config import LimitsConfig
 from fila.core.errors import InvalidArgument, LimitExceeded, QueueNotFound
 from tests.helpers.broker import Driver, incoming
@@ -155,6 +156,30 @@ def test_a_batch_is_refused_as_a_whole(driver, messages, producer, sequence, err
     assert str(refused.value) == text
     assert driver.snapshot() == before
     assert driver.store.dump() == stored
+
+
+@pytest.mark.parametrize(
+    "settle",
+    [
+        lambda ids: {"acks": [AckGroup("q", ids[:2]), AckGroup("q", ids[2:])]},
+        lambda ids: {"nacks": [Nack("q", one) for one in ids]},
+        lambda ids: {"extends": [ExtendGroup("q", ids)]},
+        lambda ids: {
+            "acks": [AckGroup("q", ids[:1])],
+            "nacks": [Nack("q", ids[1])],
+            "extends": [ExtendGroup("q", ids[2:])],
+        },
+    ],
+    ids=["acks", "nacks", "extensions", "all together"],
+)
+def test_settlements_have_the_same_limit_as_a_batch(driver, settle):
+    seqs = [driver.send("q") for _ in range(4)]
+    driver.join("q")
+    driver.settle_down()
+    before = driver.snapshot()
+    with pytest.raises(LimitExceeded, match="the batch settles 4 messages, 3 are allowed"):
+        driver.ask(lambda reply: Settle(reply, **settle([driver.id(seq) for seq in seqs])))
+    assert driver.snapshot() == before
 
 
 @pytest.mark.parametrize("ms", [-1, 1001])

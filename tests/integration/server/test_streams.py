@@ -1,0 +1,239 @@
+"""Streams: answers in order, credit, and what happens when one side stops."""
+
+import asyncio
+
+import grpc
+import psutil
+import pytest
+from grpc import StatusCode
+
+from fila.v1 import admin_pb2, service_pb2
+from tests.integration.server.conftest import WAIT_S, eventually, refusal, take
+
+
+async def read(stream):
+    return await asyncio.wait_for(stream.read(), WAIT_S)
+
+
+async def end_of(stream):
+    """The status with which a stream ends."""
+    with pytest.raises(grpc.aio.AioRpcError) as ended:
+        while await read(stream) is not grpc.aio.EOF:
+            pass
+        raise AssertionError("the stream ended without a status")
+    return ended.value.code(), ended.value.details()
+
+
+class TestEnqueueStream:
+    async def test_batches_are_answered_in_their_order(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            stream = peer.hot.EnqueueStream()
+            for sequence in range(1, 51):
+                messages = [service_pb2.EnqueueRequest(payload=b"%d" % sequence)] * (sequence % 4)
+                await stream.write(
+                    service_pb2.EnqueueBatchRequest(messages=messages, queue="q", producer_id="p", sequence=sequence)
+                )
+            await stream.done_writing()
+            answers = [await read(stream) for _ in range(50)]
+            assert [answer.sequence for answer in answers] == list(range(1, 51))
+            assert [len(answer.results) for answer in answers] == [sequence % 4 for sequence in range(1, 51)]
+            ids = [result.message_id for answer in answers for result in answer.results]
+            assert ids == sorted(ids)
+            assert await read(stream) is grpc.aio.EOF
+            assert await stream.code() is StatusCode.OK
+
+    async def test_a_message_that_is_refused_does_not_end_the_stream(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            stream = peer.hot.EnqueueStream()
+            for queue in ("q", "nowhere", "q"):
+                await stream.write(
+                    service_pb2.EnqueueBatchRequest(messages=[service_pb2.EnqueueRequest()], queue=queue)
+                )
+            codes = [(await read(stream)).results[0].error.code for _ in range(3)]
+            assert codes == [0, 5, 0]
+            stream.cancel()
+
+    async def test_a_batch_that_is_refused_ends_the_stream_with_the_reason(self, serve):
+        async with serve() as peer:
+            stream = peer.hot.EnqueueStream()
+            await stream.write(service_pb2.EnqueueBatchRequest(producer_id="p"))
+            code, details = await end_of(stream)
+            assert code is StatusCode.INVALID_ARGUMENT
+            assert "needs a sequence" in details
+
+
+class TestSettle:
+    async def test_each_settlement_succeeds_or_fails_by_itself(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            ids = await peer.send_many(4)
+            await take(peer.lease(max_in_flight=4), 4)
+            stream = peer.hot.Settle()
+            await stream.write(
+                service_pb2.SettleRequest(
+                    sequence=1,
+                    acks=[service_pb2.AckGroup(queue="q", message_ids=[ids[0], "unknown", ids[1]])],
+                    nacks=[service_pb2.NackRequest(queue="q", message_id=ids[2], delay_ms=60_000)],
+                    extends=[service_pb2.ExtendGroup(queue="q", message_ids=[ids[3], ids[0]])],
+                )
+            )
+            await stream.write(
+                service_pb2.SettleRequest(
+                    sequence=2, acks=[service_pb2.AckGroup(queue="q", message_ids=[ids[3]], lease_id="wrong")]
+                )
+            )
+            first, second = await read(stream), await read(stream)
+            assert (first.sequence, second.sequence) == (1, 2)
+            assert [failure.message_id for failure in first.failures] == ["unknown", ids[0]]
+            assert {failure.error.code for failure in first.failures} == {StatusCode.NOT_FOUND.value[0]}
+            assert [failure.message_id for failure in second.failures] == [ids[3]]
+            assert second.failures[0].message_exists
+            summary = await peer.summary()
+            assert (summary.depth, summary.delayed, summary.in_flight) == (1, 1, 1)
+            stream.cancel()
+
+
+class TestLease:
+    async def test_no_more_is_delivered_than_may_be_in_flight(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            await peer.send_many(20)
+            stream = peer.lease(max_in_flight=5)
+            messages = await take(stream, 5)
+            assert len(messages) == 5
+            assert (await peer.summary()).in_flight == 5
+            await peer.hot.Ack(service_pb2.AckRequest(queue="q", message_id=messages[0].id))
+            (sixth,) = await take(stream, 1)
+            assert sixth.id not in {message.id for message in messages}
+            assert (await peer.summary()).in_flight == 5
+
+    async def test_nothing_asked_for_means_a_hundred(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            await peer.send_many(150)
+            stream = peer.lease(max_in_flight=0)
+            assert len(await take(stream, 100)) == 100
+            assert (await peer.summary()).in_flight == 100
+
+    async def test_an_unknown_queue_and_too_much_credit_are_refused(self, serve):
+        async with serve(limits={"max_in_flight": 10}) as peer:
+            await peer.create()
+            assert (await end_of(peer.lease("nowhere", max_in_flight=1)))[0] is StatusCode.NOT_FOUND
+            code, details = await end_of(peer.lease(max_in_flight=11))
+            assert (code, details) == (StatusCode.INVALID_ARGUMENT, "max_in_flight must not exceed 10")
+
+    async def test_two_consumers_share_and_never_get_the_same_message(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            streams = [peer.lease(max_in_flight=100) for _ in range(2)]
+
+            async def both_joined():
+                return (await peer.summary()).consumers == 2
+
+            await eventually(both_joined)
+            ids = await peer.send_many(40)
+            taken = [{message.id for message in await take(stream, 20)} for stream in streams]
+            assert taken[0] | taken[1] == set(ids)
+            assert not taken[0] & taken[1]
+
+    async def test_what_a_consumer_holds_goes_back_at_once_when_it_cancels(self, serve):
+        async with serve() as peer:
+            await peer.create(visibility_timeout_ms=3_600_000)
+            ids = await peer.send_many(3)
+            gone = peer.lease()
+            await take(gone, 3)
+            gone.cancel()
+            again = await take(peer.lease(), 3)
+            assert [message.id for message in again] == ids
+            assert {message.metadata.attempt_count for message in again} == {1}
+
+    async def test_what_a_consumer_holds_goes_back_at_once_when_its_connection_breaks(self, serve):
+        async with serve() as peer:
+            await peer.create(visibility_timeout_ms=3_600_000)
+            await peer.send_many(3)
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{peer.server.port}") as channel:
+                stub = type(peer.hot)(channel)
+                stream = stub.Lease(service_pb2.LeaseRequest(queue="q"))
+                await take(stream, 3)
+            assert len(await take(peer.lease(), 3)) == 3
+
+    async def test_an_expired_lease_is_delivered_again_and_its_late_ack_refused(self, serve):
+        async with serve() as peer:
+            await peer.create(visibility_timeout_ms=50)
+            await peer.send()
+            stream = peer.lease()
+            (first,) = await take(stream, 1)
+            (second,) = await take(stream, 1)
+            assert second.id == first.id
+            assert second.metadata.attempt_count >= 1
+            late = service_pb2.AckRequest(queue="q", message_id=first.id, lease_id=first.metadata.lease_id)
+            assert (await refusal(peer.hot.Ack(late)))[0] is StatusCode.NOT_FOUND
+
+    async def test_deleting_the_queue_ends_the_stream(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            stream = peer.lease()
+            await peer.send()
+            await take(stream, 1)
+            await peer.admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue="q"))
+            assert await end_of(stream) == (StatusCode.NOT_FOUND, 'queue "q" does not exist')
+
+    async def test_a_large_delivery_comes_in_pieces_that_can_be_received(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            await peer.send_many(12, bytes(1 << 20))
+            stream, sizes, count = peer.lease(), [], 0
+            while count < 12:
+                response = await read(stream)
+                count += len(response.messages)
+                sizes.append(response.ByteSize())
+            assert max(sizes) < 4 << 20
+
+
+class TestASlowConsumer:
+    async def test_does_not_grow_the_memory_of_the_server(self, serve):
+        """It is handed one grant, and of that only as much as the connection takes is read from the store."""
+        async with serve() as peer:
+            await peer.create()
+            payload = bytes(64 << 10)
+            for _ in range(16):
+                await peer.send_many(200, payload)  # 200 MiB in all
+            process = psutil.Process()
+            before = process.memory_info().rss
+            slow = peer.lease(max_in_flight=3000)
+            await slow.initial_metadata()
+
+            async def leased():
+                return (await peer.summary()).in_flight >= 1000
+
+            await eventually(leased)
+            for _ in range(20):
+                await asyncio.sleep(0.02)
+                await peer.summary()  # the server goes on serving others
+                assert process.memory_info().rss - before < 40 << 20
+            slow.cancel()
+
+    async def test_does_not_keep_others_from_what_is_left(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            slow = peer.lease(max_in_flight=10)
+            await slow.initial_metadata()
+            await peer.send_many(70, bytes(200_000))
+            fast = peer.lease(max_in_flight=100)
+            assert len(await take(fast, 60)) >= 60
+            slow.cancel()
+
+
+async def test_a_broker_with_too_much_waiting_says_so(serve):
+    async with serve(scheduler={"max_queued_commands": 1}) as peer:
+        await peer.create()
+        calls = [asyncio.ensure_future(peer.send_many(10)) for _ in range(200)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [outcome for outcome in outcomes if isinstance(outcome, grpc.aio.AioRpcError)]
+        assert {(error.code(), "too many requests waiting" in error.details()) for error in refused} == {
+            (StatusCode.RESOURCE_EXHAUSTED, True)
+        }
+        taken = sum(len(outcome) for outcome in outcomes if isinstance(outcome, list))
+        assert (await peer.summary()).depth == taken

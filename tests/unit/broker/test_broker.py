@@ -1,0 +1,259 @@
+"""The broker on an event loop: what comes in one turn is one tick, and time brings the next."""
+
+import asyncio
+
+import pytest
+
+from fila.broker.broker import READ_BYTES, Broker
+from fila.broker.commands import AckGroup, Settle
+from fila.broker.engine import Engine
+from fila.broker.recovery import recover
+from fila.config import LimitsConfig, SchedulerConfig
+from fila.core.errors import QueueNotFound, ShuttingDown, StoreFailed
+from fila.storage.memory import MemoryStorage
+from tests.helpers.broker import MS, NODE, START, WatchedStore, incoming, queue_record
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self):
+        self.now = START
+
+    def __call__(self):
+        return self.now
+
+
+def on_a_loop(scenario):
+    """Run a test with a broker on a loop of its own."""
+
+    def test():
+        async def run():
+            store, clock = WatchedStore(MemoryStorage()), Clock()
+            engine = Engine(recover(store, NODE, LimitsConfig()), store, SchedulerConfig())
+            broker = Broker(engine, store, clock)
+            await broker.create_queue(queue_record("q"))
+            await scenario(broker, store, clock)
+
+        asyncio.run(asyncio.wait_for(run(), 30))
+
+    test.__name__ = scenario.__name__
+    test.__doc__ = scenario.__doc__
+    return test
+
+
+async def turns(count=5):
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def ack(broker, grant, *seqs):
+    ids = [broker.state.ids.text(seq) for seq in seqs]
+    return await broker.settle(lambda reply: Settle(reply, acks=[AckGroup("q", ids)]))
+
+
+def seqs_in(pieces):
+    return [seq for piece in pieces for seq, _, _ in piece]
+
+
+@on_a_loop
+async def test_what_many_ask_in_one_turn_is_one_write(broker, store, clock):
+    writes = store.writes
+    outcomes = await asyncio.gather(*[broker.enqueue([incoming("q")]) for _ in range(50)])
+    assert store.writes == writes + 1
+    assert len({seq for (seq,) in outcomes}) == 50
+
+
+@on_a_loop
+async def test_an_error_is_raised_where_the_call_was_made(broker, store, clock):
+    with pytest.raises(QueueNotFound):
+        await broker.delete_queue("nowhere")
+    store.failing = True
+    with pytest.raises(StoreFailed):
+        await broker.enqueue([incoming("q")])
+    store.failing = False
+    await broker.enqueue([incoming("q")])
+
+
+@on_a_loop
+async def test_a_caller_that_went_away_does_not_disturb_the_others(broker, store, clock):
+    calls = [asyncio.ensure_future(broker.enqueue([incoming("q")])) for _ in range(3)]
+    await asyncio.sleep(0)
+    calls[1].cancel()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(result) for result in results] == [list, asyncio.CancelledError, list]
+
+
+@on_a_loop
+async def test_a_subscription_waits_for_messages_and_gets_them_as_grants(broker, store, clock):
+    subscription = broker.subscribe("q", 10)
+    waiting = asyncio.ensure_future(subscription.next())
+    await turns()
+    assert not waiting.done()
+    (seq,) = await broker.enqueue([incoming("q", b"body")])
+    grant = await waiting
+    ((found, lane, record),) = next(broker.read(subscription.queue, grant))
+    assert found == seq
+    assert record.endswith(b"body")
+    assert lane.priority == 5
+
+
+@on_a_loop
+async def test_a_subscriber_is_handed_no_more_until_it_asks_for_the_next(broker, store, clock):
+    """So a slow reader leaves messages to the others, whatever its credit."""
+    slow = broker.subscribe("q", 1000)
+    await broker.enqueue([incoming("q")])
+    await slow.next()
+    await broker.enqueue([incoming("q")] * 20)
+    await turns()
+    assert len(broker.state.queue("q").leases) == 1
+    fast = broker.subscribe("q", 5)
+    assert len((await fast.next()).members) == 5
+    assert len((await slow.next()).members) == 15
+
+
+@on_a_loop
+async def test_only_the_wait_for_a_lease_is_a_timer(broker, store, clock):
+    """Expiry needs no command to come: the broker wakes by itself."""
+    await broker.create_queue(queue_record("r", visibility_timeout_ms=20))
+    subscription = broker.subscribe("r", 1)
+    await broker.enqueue([incoming("r")])
+    first = await subscription.next()
+    clock.now += 20 * MS
+    second = await subscription.next()
+    assert second.token != first.token
+    assert broker.state.queue("r").attempts == dict.fromkeys(second.members, 1)
+
+
+@on_a_loop
+async def test_a_delay_ends_without_a_command(broker, store, clock):
+    subscription = broker.subscribe("q", 1)
+    await broker.enqueue([incoming("q", delay_ms=20)])
+    waiting = asyncio.ensure_future(subscription.next())
+    await turns()
+    assert not waiting.done()
+    clock.now += 20 * MS
+    assert len((await waiting).members) == 1
+
+
+@on_a_loop
+async def test_what_a_subscriber_held_goes_back_when_it_unsubscribes(broker, store, clock):
+    subscription = broker.subscribe("q", 1)
+    await broker.enqueue([incoming("q")])
+    await subscription.next()
+    broker.unsubscribe(subscription)
+    await turns()
+    queue = broker.state.queue("q")
+    assert (queue.ready, len(queue.leases), len(queue.consumers)) == (1, 0, 0)
+
+
+@on_a_loop
+async def test_deleting_a_queue_wakes_its_subscribers(broker, store, clock):
+    subscription = broker.subscribe("q", 1)
+    waiting = asyncio.ensure_future(subscription.next())
+    await turns()
+    await broker.delete_queue("q")
+    with pytest.raises(QueueNotFound):
+        await waiting
+
+
+@on_a_loop
+async def test_large_messages_are_read_a_few_at_a_time(broker, store, clock):
+    """However many a grant holds, no more than a few of the largest are in memory for it."""
+    body = bytes(READ_BYTES)
+    for _ in range(40):
+        await broker.enqueue([incoming("q", body)])
+    subscription = broker.subscribe("q", 40)
+    grant = await subscription.next()
+    sizes = [len(piece) for piece in broker.read(subscription.queue, grant)]
+    assert sum(sizes) == 40
+    assert max(sizes) <= 16
+    assert all(size == 1 for size in sizes[1:])
+
+
+@on_a_loop
+async def test_small_messages_are_read_many_at_a_time(broker, store, clock):
+    await broker.enqueue([incoming("q", b"x")] * 1000)
+    subscription = broker.subscribe("q", 1000)
+    grant = await subscription.next()
+    pieces = list(broker.read(subscription.queue, grant))
+    assert sum(map(len, pieces)) == 1000
+    assert len(pieces) < 10
+
+
+@on_a_loop
+async def test_what_was_settled_before_it_was_read_is_not_read(broker, store, clock):
+    outcomes = await broker.enqueue([incoming("q", bytes(READ_BYTES))] * 30)
+    subscription = broker.subscribe("q", 30)
+    grant = await subscription.next()
+    pieces = broker.read(subscription.queue, grant)
+    first = next(pieces)
+    gone = outcomes[len(first) : len(first) + 5]
+    assert await ack(broker, grant, *gone) == []
+    assert seqs_in([first, *pieces]) == [seq for seq in outcomes if seq not in gone]
+
+
+@on_a_loop
+async def test_what_was_just_written_is_delivered_as_it_was_and_again_from_the_store(broker, store, clock):
+    """A waiting consumer is served from memory; whoever comes after it reads the same bytes from the store."""
+    subscription = broker.subscribe("q", 10)
+    await broker.enqueue([incoming("q", b"one"), incoming("q", b"two")])
+    first = [record for piece in broker.read(subscription.queue, await subscription.next()) for _, _, record in piece]
+    broker.unsubscribe(subscription)
+    again = broker.subscribe("q", 10)
+    second = [record for piece in broker.read(again.queue, await again.next()) for _, _, record in piece]
+    assert first == second
+    assert [record[-3:] for record in second] == [b"one", b"two"]
+
+
+class TestStopping:
+    @staticmethod
+    def test_finishes_what_was_asked_takes_no_more_and_ends_deliveries():
+        @on_a_loop
+        async def scenario(broker, store, clock):
+            subscription = broker.subscribe("q", 1)
+            waiting = asyncio.ensure_future(subscription.next())
+            asked = [asyncio.ensure_future(broker.enqueue([incoming("q")])) for _ in range(3)]
+            await asyncio.sleep(0)
+            broker.stop()
+            assert len(await asyncio.gather(*asked)) == 3
+            with pytest.raises(ShuttingDown):
+                await waiting
+            with pytest.raises(ShuttingDown):
+                await broker.enqueue([incoming("q")])
+            with pytest.raises(ShuttingDown):
+                broker.subscribe("q", 1)
+            broker.close()
+
+        scenario()
+
+    @staticmethod
+    def test_leaves_leases_to_the_next_start():
+        @on_a_loop
+        async def scenario(broker, store, clock):
+            subscription = broker.subscribe("q", 1)
+            (seq,) = await broker.enqueue([incoming("q")])
+            await subscription.next()
+            broker.stop()
+            broker.unsubscribe(subscription)
+            await turns()
+            broker.close()
+            state = recover(store, NODE, LimitsConfig())
+            assert seq in state.queue("q").leases
+
+        scenario()
+
+    @staticmethod
+    def test_touches_nothing_once_it_is_closed():
+        @on_a_loop
+        async def scenario(broker, store, clock):
+            broker.subscribe("q", 1)
+            await broker.enqueue([incoming("q", delay_ms=1)])
+            clock.now += 5 * MS
+            broker.stop()
+            broker.close()
+            writes = store.writes
+            await asyncio.sleep(0.01)
+            assert store.writes == writes
+
+        scenario()
