@@ -1,0 +1,220 @@
+"""What every store does, in memory or on disk."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fila.storage.base import Family
+
+MESSAGES = Family.MESSAGES
+OTHERS = [family for family in Family if family is not MESSAGES]
+
+
+def put(store, *pairs, family=MESSAGES):
+    batch = store.batch()
+    for key, value in pairs:
+        batch.put(family, key, value)
+    store.write(batch)
+
+
+def all_of(store, family=MESSAGES):
+    return [pair for pair in store.scan(family) if family is not Family.DEFAULT or pair[0] != b"node"]
+
+
+def test_what_was_put_is_there(store):
+    """A written value is read back, byte for byte, also an empty one."""
+    put(store, (b"a", b"1"), (b"\x00\xff", b""), (b"b", bytes(range(256)) * 100))
+    assert store.get(MESSAGES, b"a") == b"1"
+    assert store.get(MESSAGES, b"\x00\xff") == b""
+    assert store.get(MESSAGES, b"b") == bytes(range(256)) * 100
+
+
+def test_an_unknown_key_is_none(store):
+    """Absence is None, not an error and not an empty value."""
+    assert store.get(MESSAGES, b"nothing") is None
+
+
+def test_nothing_is_visible_before_the_write(store):
+    """A batch is a plan until it is written."""
+    batch = store.batch()
+    batch.put(MESSAGES, b"a", b"1")
+    assert store.get(MESSAGES, b"a") is None
+    assert len(batch) == 1
+
+
+def test_an_empty_batch_can_be_written(store):
+    """Writing nothing changes nothing."""
+    batch = store.batch()
+    assert len(batch) == 0
+    store.write(batch)
+    assert all_of(store) == []
+
+
+def test_a_batch_counts_its_changes(store):
+    """The length tells whether there is anything to write."""
+    batch = store.batch()
+    batch.put(MESSAGES, b"a", b"1")
+    batch.delete(MESSAGES, b"b")
+    batch.delete_range(MESSAGES, b"c", b"d")
+    assert len(batch) == 3
+
+
+def test_a_put_replaces(store):
+    """The last value wins."""
+    put(store, (b"a", b"1"))
+    put(store, (b"a", b"2"))
+    assert all_of(store) == [(b"a", b"2")]
+
+
+def test_a_delete_removes_one_key(store):
+    """Deleting what is not there is no error."""
+    put(store, (b"a", b"1"), (b"b", b"2"))
+    batch = store.batch()
+    batch.delete(MESSAGES, b"a")
+    batch.delete(MESSAGES, b"nothing")
+    store.write(batch)
+    assert all_of(store) == [(b"b", b"2")]
+
+
+def test_a_range_is_deleted_without_its_end(store):
+    """From start, included, to end, not included."""
+    put(store, *((key, b"") for key in (b"a", b"b", b"ba", b"c", b"d")))
+    batch = store.batch()
+    batch.delete_range(MESSAGES, b"b", b"c")
+    store.write(batch)
+    assert [key for key, _ in all_of(store)] == [b"a", b"c", b"d"]
+
+
+@pytest.mark.parametrize("start, end", [(b"b", b"b"), (b"c", b"a")])
+def test_an_empty_range_deletes_nothing(store, start, end):
+    """A range that ends before it begins holds nothing."""
+    put(store, *((key, b"") for key in (b"a", b"b", b"c")))
+    batch = store.batch()
+    batch.delete_range(MESSAGES, start, end)
+    store.write(batch)
+    assert [key for key, _ in all_of(store)] == [b"a", b"b", b"c"]
+
+
+def test_later_changes_of_a_batch_win(store):
+    """Put, delete and delete_range take effect in the order in which they were added."""
+    put(store, (b"old", b"1"))
+    batch = store.batch()
+    batch.put(MESSAGES, b"a", b"1")
+    batch.delete(MESSAGES, b"a")
+    batch.delete(MESSAGES, b"b")
+    batch.put(MESSAGES, b"b", b"2")
+    batch.put(MESSAGES, b"c", b"3")
+    batch.delete_range(MESSAGES, b"c", b"z")
+    batch.put(MESSAGES, b"d", b"4")
+    store.write(batch)
+    assert all_of(store) == [(b"b", b"2"), (b"d", b"4")]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=lambda family: family.name)
+def test_families_are_separate(store, other):
+    """One key in two families is two entries, and a range deletes in one."""
+    put(store, (b"k", b"message"))
+    put(store, (b"k", b"other"), family=other)
+    assert store.get(MESSAGES, b"k") == b"message"
+    assert store.get(other, b"k") == b"other"
+    batch = store.batch()
+    batch.delete_range(MESSAGES, b"", b"z")
+    store.write(batch)
+    assert all_of(store) == []
+    assert all_of(store, other) == [(b"k", b"other")]
+
+
+def test_one_batch_covers_many_families(store):
+    """All families of a batch change together."""
+    batch = store.batch()
+    for family in Family:
+        batch.put(family, b"k", family.name.encode())
+    store.write(batch)
+    assert [store.get(family, b"k") for family in Family] == [family.name.encode() for family in Family]
+
+
+def test_many_are_read_at_once(store):
+    """Values come in the order of the keys, None for those that are not there."""
+    put(store, (b"a", b"1"), (b"b", b""), (b"c", b"3"))
+    assert store.get_many(MESSAGES, [b"c", b"x", b"b", b"a", b"a"]) == [b"3", None, b"", b"1", b"1"]
+    assert store.get_many(MESSAGES, []) == []
+
+
+def test_a_scan_is_in_order_of_bytes(store):
+    """Shorter keys before longer ones that begin like them, unsigned bytes."""
+    keys = [b"\xff", b"a\xff", b"", b"a", b"\x00", b"a\x00", b"b", b"\x7f", b"\x80"]
+    put(store, *((key, key) for key in keys))
+    assert all_of(store) == [(key, key) for key in sorted(keys)]
+
+
+@pytest.mark.parametrize(
+    "start, end, found",
+    [
+        (b"", None, "abcd"),
+        (b"b", None, "bcd"),
+        (b"b", b"d", "bc"),
+        (b"aa", b"cc", "bc"),
+        (b"", b"a", ""),
+        (b"b", b"b", ""),
+        (b"c", b"a", ""),
+        (b"x", None, ""),
+    ],
+)
+def test_a_scan_begins_at_its_start_and_ends_before_its_end(store, start, end, found):
+    """Bounds need not be keys; a range that ends before it begins is empty."""
+    put(store, *((key.encode(), b"") for key in "abcd"))
+    assert "".join(key.decode() for key, _ in store.scan(MESSAGES, start, end)) == found
+
+
+def test_a_scan_sees_the_store_as_it_was(store):
+    """Writing while scanning neither hides nor adds anything."""
+    put(store, *((b"%03d" % number, b"") for number in range(100)))
+    scan = store.scan(MESSAGES)
+    seen = [next(scan)[0]]
+    batch = store.batch()
+    batch.delete_range(MESSAGES, b"", b"z")
+    batch.put(MESSAGES, b"0505", b"")
+    store.write(batch)
+    seen += [key for key, _ in scan]
+    assert seen == [b"%03d" % number for number in range(100)]
+    assert [key for key, _ in store.scan(MESSAGES)] == [b"0505"]
+
+
+def test_a_scan_need_not_be_finished(store):
+    """A scan that is given up does not stop the store from closing."""
+    put(store, *((b"%03d" % number, b"") for number in range(100)))
+    next(store.scan(MESSAGES))
+
+
+small = st.binary(max_size=3)
+changes = st.lists(
+    st.tuples(st.just("put"), small, small)
+    | st.tuples(st.just("delete"), small)
+    | st.tuples(st.just("delete_range"), small, small),
+    max_size=20,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.lists(changes, max_size=4), small, st.none() | small)
+def test_any_store_is_a_sorted_dictionary(store, batches, start, end):
+    """Whatever is written in whatever batches, reads answer as a dictionary would."""
+    clear = store.batch()
+    clear.delete_range(MESSAGES, b"", b"\xff" * 4)
+    store.write(clear)
+    model = {}
+    for batch_of_changes in batches:
+        batch = store.batch()
+        for change, *args in batch_of_changes:
+            getattr(batch, change)(MESSAGES, *args)
+            if change == "put":
+                model[args[0]] = args[1]
+            elif change == "delete":
+                model.pop(args[0], None)
+            else:
+                model = {key: value for key, value in model.items() if not args[0] <= key < args[1]}
+        store.write(batch)
+    assert all_of(store) == sorted(model.items())
+    inside = [(key, value) for key, value in sorted(model.items()) if start <= key and (end is None or key < end)]
+    assert list(store.scan(MESSAGES, start, end)) == inside
+    assert store.get_many(MESSAGES, list(model)) == list(model.values())

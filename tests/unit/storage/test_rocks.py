@@ -1,0 +1,398 @@
+"""The durable store: what survives, what is refused, and what a full disk does."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from rocksdict import Options, Rdict
+
+from fila.core.errors import StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
+from fila.core.ids import NODE_BITS
+from fila.storage.base import Family
+from fila.storage.rocks import FORMAT, FORMAT_FILE, RocksStorage
+
+MESSAGES = Family.MESSAGES
+COUNT = 2_000
+
+
+def key(number):
+    return b"%08d" % number
+
+
+def value(number):
+    return hashlib.sha256(key(number)).digest() * 8
+
+
+def fill(store, numbers):
+    batch = store.batch()
+    for number in numbers:
+        batch.put(MESSAGES, key(number), value(number))
+    store.write(batch)
+
+
+def check(store, numbers):
+    assert list(store.scan(MESSAGES)) == [(key(number), value(number)) for number in numbers]
+
+
+def run_python(code, *args):
+    """Run code in a process of its own that ends without any cleaning up."""
+    program = "import os, sys\nfrom pathlib import Path\n" + code + "\nos._exit(0)"
+    return subprocess.run([sys.executable, "-c", program, *map(str, args)], check=True, timeout=60)
+
+
+WRITE_AND_DIE = f"""
+from tests.unit.storage.test_rocks import *
+store = RocksStorage(Path(sys.argv[1]), durability=sys.argv[2])
+for start in range(0, {COUNT}, 100):
+    fill(store, range(start, start + 100))
+    if start == {COUNT // 2}:
+        store._families[MESSAGES].flush(wait=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A store whose process died: half of it in a file, half of it in the log only."""
+    path = tmp_path_factory.mktemp("killed") / "store"
+    run_python(WRITE_AND_DIE, path, "wal")
+    return path
+
+
+@pytest.fixture
+def damaged(killed, tmp_path):
+    """A copy that may be damaged."""
+    return Path(shutil.copytree(killed, tmp_path / "store"))
+
+
+def hashes(path):
+    """The content of every file, but for RocksDB's own diary."""
+    files = [file for file in path.iterdir() if not file.name.startswith("LOG")]
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def flip(path, pattern, at):
+    """Change four bytes of the largest file that the pattern names, at a fraction of its length."""
+    file = max(path.glob(pattern), key=lambda file: file.stat().st_size)
+    content = bytearray(file.read_bytes())
+    begin = int(at * (len(content) - 4))
+    for offset in range(begin, begin + 4):
+        content[offset] ^= 0x5A
+    file.write_bytes(content)
+
+
+# What survives
+
+
+def test_everything_is_there_after_closing_and_opening(tmp_path):
+    """All families, and the identity."""
+    store = RocksStorage(tmp_path / "store")
+    node = store.node
+    batch = store.batch()
+    for family in Family:
+        batch.put(family, b"k", family.name.encode())
+    store.write(batch)
+    store.close()
+    again = RocksStorage(tmp_path / "store")
+    assert again.node == node
+    assert [again.get(family, b"k") for family in Family] == [family.name.encode() for family in Family]
+    again.close()
+
+
+@pytest.mark.parametrize("durability", ["wal", "fsync"])
+def test_everything_is_there_after_the_process_died(tmp_path, durability):
+    """A write that returned survives a process that ends without closing."""
+    run_python(WRITE_AND_DIE, tmp_path / "store", durability)
+    store = RocksStorage(tmp_path / "store")
+    check(store, range(COUNT))
+    store.close()
+
+
+def test_a_write_cut_short_by_a_crash_is_dropped_whole(damaged):
+    """A torn record at the end of the log loses that batch, which was never answered, and nothing else."""
+    log = max(damaged.glob("*.log"))
+    os.truncate(log, log.stat().st_size - 10)
+    store = RocksStorage(damaged)
+    check(store, range(COUNT - 100))
+    store.close()
+
+
+def test_two_stores_have_two_identities(tmp_path):
+    """Ids of one store are not taken for ids of another."""
+    one, other = RocksStorage(tmp_path / "one"), RocksStorage(tmp_path / "other")
+    assert one.node != other.node
+    assert 0 <= one.node < 2**NODE_BITS
+    one.close()
+    other.close()
+
+
+# What is refused
+
+
+def test_a_store_in_use_is_refused(tmp_path):
+    """A second opening fails, and the first goes on working."""
+    store = RocksStorage(tmp_path / "store")
+    with pytest.raises(StoreLocked, match="in use by another fila-server"):
+        RocksStorage(tmp_path / "store")
+    fill(store, range(10))
+    check(store, range(10))
+    store.close()
+
+
+def test_a_store_in_use_by_another_process_is_refused(tmp_path):
+    """The lock holds between processes, and ends with the process however it ends."""
+    code = """
+from tests.unit.storage.test_rocks import *
+store = RocksStorage(Path(sys.argv[1]))
+print("open", flush=True)
+sys.stdin.read()
+"""
+    program = "import os, sys\nfrom pathlib import Path\n" + code + "\nos._exit(0)"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path / "store"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout.readline() == b"open\n"
+        with pytest.raises(StoreLocked):
+            RocksStorage(tmp_path / "store")
+        holder.kill()
+    RocksStorage(tmp_path / "store").close()
+
+
+def test_a_newer_store_is_refused_and_left_as_it_is(damaged):
+    """An older broker does not touch what it would misread."""
+    (damaged / FORMAT_FILE).write_text(f"{FORMAT + 1}\n")
+    before = hashes(damaged)
+    with pytest.raises(StoreTooNew, match=f"format {FORMAT + 1}, this broker knows up to {FORMAT}"):
+        RocksStorage(damaged)
+    assert hashes(damaged) == before
+
+
+def test_a_store_with_an_unknown_family_is_refused(tmp_path):
+    """A family that a later version added is not lost by opening without it."""
+    RocksStorage(tmp_path / "store").close()
+    options = Options(raw_mode=True)
+    families = {family.name.lower(): Options(raw_mode=True) for family in Family if family is not Family.DEFAULT}
+    raw = Rdict(str(tmp_path / "store"), options, column_families=families)
+    raw.create_column_family("later", Options(raw_mode=True))
+    raw.close()
+    with pytest.raises(StoreTooNew, match="later version"):
+        RocksStorage(tmp_path / "store")
+
+
+@pytest.mark.parametrize("text", ["", "one", "-1", "1.0", "\x00"])
+def test_a_format_that_is_no_number_is_refused(damaged, text):
+    """Damage to the format file is damage to the store."""
+    (damaged / FORMAT_FILE).write_text(text)
+    before = hashes(damaged)
+    with pytest.raises(StoreCorrupt, match=FORMAT_FILE):
+        RocksStorage(damaged)
+    assert hashes(damaged) == before
+
+
+def test_a_foreign_database_is_refused(tmp_path):
+    """A directory with a database of something else is not taken over."""
+    Rdict(str(tmp_path / "store")).close()
+    before = hashes(tmp_path / "store")
+    with pytest.raises(StoreCorrupt, match="not a store of fila-server"):
+        RocksStorage(tmp_path / "store")
+    assert hashes(tmp_path / "store") == before
+
+
+@pytest.mark.parametrize("at", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("pattern", ["MANIFEST-*", "*.log", "CURRENT"])
+def test_a_damaged_store_is_refused_and_left_as_it_is(damaged, pattern, at):
+    """Opening fails with a clear text and changes no file, so that somebody can look into it."""
+    flip(damaged, pattern, at)
+    before = hashes(damaged)
+    with pytest.raises(StoreCorrupt, match="damaged and was left as it is"):
+        RocksStorage(damaged)
+    assert hashes(damaged) == before
+
+
+@pytest.mark.parametrize("at", [0.0, 0.1, 0.5, 0.9])
+def test_a_damaged_file_is_never_read_as_if_it_were_whole(damaged, at):
+    """Reading it says so: no scan ends early, and no message is silently not there."""
+    flip(damaged, "*.sst", at)
+    before = hashes(damaged)
+    with pytest.raises(StoreCorrupt, match="damaged"):
+        store = RocksStorage(damaged)
+        try:
+            list(store.scan(MESSAGES))
+        finally:
+            store.close()
+    files = {name: content for name, content in before.items() if name.endswith(".sst")}
+    assert files.items() <= hashes(damaged).items()
+
+
+@pytest.mark.parametrize("read", ["get", "get_many"])
+def test_a_damaged_message_is_refused_when_it_is_read(damaged, read):
+    """Damage that is met while running is an error of that read, never an absent message."""
+    flip(damaged, "*.sst", 0.5)
+    store = RocksStorage(damaged)
+    refused = 0
+    for number in range(COUNT):
+        try:
+            if read == "get":
+                found = store.get(MESSAGES, key(number))
+            else:
+                (found,) = store.get_many(MESSAGES, [key(number)])
+            assert found == value(number)
+        except StoreCorrupt:
+            refused += 1
+    assert 0 < refused < COUNT
+    store.close()
+
+
+def test_a_lost_identity_is_refused(damaged):
+    """Without it every id that was given out would be a stranger's."""
+    store = RocksStorage(damaged)
+    batch = store.batch()
+    batch.delete(Family.DEFAULT, b"node")
+    store.write(batch)
+    store.close()
+    with pytest.raises(StoreCorrupt, match="identity"):
+        RocksStorage(damaged)
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("/dev/null")], ids=["file", "device"])
+def test_a_path_that_cannot_be_a_directory_is_refused(tmp_path, make):
+    """With the path in the text."""
+    path = tmp_path / "store"
+    make(path)
+    with pytest.raises(StoreUnusable, match=str(path)):
+        RocksStorage(path)
+
+
+def test_a_path_with_misleading_words_does_not_mislead(tmp_path):
+    """What failed is told from the reason, not from a path that happens to hold the word."""
+    path = tmp_path / "lock no space left corruption"
+    path.touch()
+    with pytest.raises(StoreUnusable) as refused:
+        RocksStorage(path)
+    assert refused.type is StoreUnusable
+
+
+# What a failed write does
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 24 MiB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(path)]
+    if (
+        os.geteuid() != 0
+        or shutil.which("mount") is None
+        or subprocess.run(mount, check=False, capture_output=True).returncode
+    ):
+        pytest.skip("a full disk needs a small file system, and mounting one needs root")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def fill_up(store, count=0):
+    """Write until nothing fits any more. Returns how many messages there are then."""
+    while count < 1_000_000:
+        try:
+            fill(store, range(count, count + 500))
+        except StoreFull:
+            return count
+        count += 500
+    pytest.fail("the disk never was full")
+
+
+@pytest.mark.parametrize("write_buffer_bytes", [1 << 20, 64 << 20], ids=["full while flushing", "full while logging"])
+def test_a_full_disk_refuses_writes_and_nothing_else(small_disk, write_buffer_bytes):
+    """Reads go on, nothing of a refused batch is visible, and the first write after room was made succeeds."""
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(16 << 20))
+    store = RocksStorage(small_disk / "store", write_buffer_bytes=write_buffer_bytes)
+    count = 0
+    for _ in range(3):  # opening anew may make some room by itself
+        count = fill_up(store, count)
+        check(store, range(count))
+        assert store.get_many(MESSAGES, [key(0), key(count)]) == [value(0), None]
+    ballast.unlink()
+    fill(store, range(count, count + 500))
+    check(store, range(count + 500))
+    store.close()
+    again = RocksStorage(small_disk / "store")
+    check(again, range(count + 500))
+    again.close()
+
+
+def test_a_batch_from_before_the_failure_can_be_written_after_it(small_disk):
+    """Making the store work again does not spoil what was already planned."""
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(16 << 20))
+    store = RocksStorage(small_disk / "store")
+    planned = store.batch()
+    planned.put(MESSAGES, b"planned", b"before")
+    count = fill_up(store)
+    ballast.unlink()
+    store.write(planned)
+    assert store.get(MESSAGES, b"planned") == b"before"
+    assert store.get(MESSAGES, key(count - 1)) == value(count - 1)
+    store.close()
+
+
+def test_a_full_disk_can_be_closed(small_disk):
+    """Stopping a broker that has no room is no error, and loses nothing that was taken."""
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(16 << 20))
+    store = RocksStorage(small_disk / "store")
+    count = fill_up(store)
+    store.close()
+    ballast.unlink()
+    again = RocksStorage(small_disk / "store")
+    check(again, range(count))
+    again.close()
+
+
+LIMITED = """
+import resource
+from tests.unit.storage.test_rocks import *
+store = RocksStorage(Path(sys.argv[1]))
+fill(store, range(100))
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, hard))
+taken = 100
+failures = 0
+for _ in range(100):
+    try:
+        fill(store, range(taken, taken + 10))
+        taken += 10
+    except StoreFailed as failure:
+        assert not isinstance(failure, StoreFull)
+        failures += 1
+        check(store, range(taken))
+assert failures > 10
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+fill(store, range(taken, taken + 10))
+check(store, range(taken + 10))
+store.close()
+store = RocksStorage(Path(sys.argv[1]))
+check(store, range(taken + 10))
+"""
+
+
+def test_a_store_that_cannot_be_opened_anew_is_still_read(tmp_path):
+    """Writes that fail for another reason than room: reads go on, and writes once the reason is gone.
+
+    The reason here is a limit on the size of files, which any process may set for itself.
+    """
+    run_python(LIMITED, tmp_path / "store")
+
+
+def test_closing_twice_is_no_error(tmp_path):
+    """Whoever cleans up need not know whether somebody else did."""
+    store = RocksStorage(tmp_path / "store")
+    store.close()
+    store.close()
+    with suppress(StoreFailed):
+        store.get(MESSAGES, b"k")
