@@ -239,7 +239,7 @@ class Engine:
         for producer, sequence in tick.producers.items():
             self.state.producers.advance(producer, sequence, tick.now)
         for queue, dedup_keys in tick.outlived:
-            queue.dedup.forget(dedup_keys)
+            queue.dedup.forget(dedup_keys, tick.now)
         for change in tick.on_commit:
             change()
         if tick.now >= self._due_at:

@@ -146,7 +146,7 @@ class _LoadedLane:
         """Messages that are ready, by their cost"""
 
     def read_head(self, record: bytes) -> None:
-        self.head = codec.split_message(record)[0]
+        self.head = codec.head_of(record)
         self.weight, self.cost = codec.read_head(self.head)
         self.ready = []
         self.runs.append((self.cost, self.ready))

@@ -1,6 +1,6 @@
 """What must not be enqueued twice: messages by a key of the user's, batches by their producer's count."""
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator
 
 SEQUENCES_KEPT = 64
@@ -8,13 +8,12 @@ SEQUENCES_KEPT = 64
 
 
 class DedupKeys:
-    """The dedup keys of one queue that are inside its window."""
+    """The dedup keys of one queue that are inside its window, those that end first in front."""
 
-    __slots__ = ("_by_age", "_by_key")
+    __slots__ = ("_by_key",)
 
     def __init__(self) -> None:
-        self._by_key: dict[str, tuple[int, int]] = {}
-        self._by_age: deque[tuple[int, str]] = deque()
+        self._by_key: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -25,29 +24,28 @@ class DedupKeys:
         return seq if expires_at > now else None
 
     def add(self, key: str, seq: int, expires_at: int) -> None:
+        """Remember a key, also one whose time was over."""
         self._by_key[key] = (seq, expires_at)
-        self._by_age.append((expires_at, key))
+        self._by_key.move_to_end(key)
 
     def expired(self, now: int, limit: int) -> list[str]:
         """Keys whose time is over, oldest first. Changes nothing."""
         found: list[str] = []
-        for expires_at, key in self._by_age:
+        for key, (_, expires_at) in self._by_key.items():
             if expires_at > now or len(found) >= limit:
                 break
             found.append(key)
         return found
 
-    def forget(self, keys: list[str]) -> None:
-        """Drop keys that `expired` named, in its order. One that was used anew since stays."""
+    def forget(self, keys: list[str], now: int) -> None:
+        """Drop keys whose time is over. One that was used anew since it was named stays."""
         for key in keys:
-            expires_at, oldest = self._by_age.popleft()
-            assert oldest == key
-            if self._by_key.get(key, (0, -1))[1] == expires_at:
-                del self._by_key[key]
+            if self._by_key.get(key, (0, now))[1] <= now:
+                self._by_key.pop(key, None)
 
     def sort(self) -> None:
-        """Put keys that were added in any order in the order of their age."""
-        self._by_age = deque(sorted(self._by_age))
+        """Put keys that were added in any order in the order of their end."""
+        self._by_key = OrderedDict(sorted(self._by_key.items(), key=lambda item: item[1][1]))
 
 
 class Producers:

@@ -184,6 +184,7 @@ _TIMESTAMP_BYTES = 12
 _STAMPS = _TIMESTAMPS + bytes([2 * (2 + _TIMESTAMP_BYTES)])
 _ENQUEUED_AT = b"\x0a" + bytes([_TIMESTAMP_BYTES])
 _LEASED_AT = b"\x12" + bytes([_TIMESTAMP_BYTES])
+_UNKNOWN = (b"\x00", b"")  # begins no record
 _FIXED_BYTES = len(_ID) + 36 + _TIMESTAMP_BYTES
 
 
@@ -195,23 +196,26 @@ class DeliveryWriter:
         self._attempts = attempts
         self._lease = b"\x42\x10" + token_text(grant.token).encode()
         self._stamps = _STAMPS + _LEASED_AT + _timestamp(leased_at) + _ENQUEUED_AT
-        self._commons: dict[tuple[Lane, bytes], bytes] = {}
+        self._commons: dict[Lane, tuple[bytes, bytes]] = {}
 
     def write(self, messages: list[tuple[int, Lane, bytes]], parts: list[bytes]) -> None:
         """Append messages of a LeaseResponse, each with tag and length."""
         attempts, commons, ascii_id = self._attempts, self._commons, self._ascii_id
         for seq, lane, record in messages:
-            head, body = codec.split_message(record)
+            head, common = commons.get(lane) or _UNKNOWN
+            if not record.startswith(head):
+                head, common = self._learn(lane, record)
             if attempts and seq in attempts:
                 common = self._common(lane, head, b"\x20" + varint(attempts[seq]))
-            else:
-                common = commons.get((lane, head)) or self._first_common(lane, head)
+            body = record[len(head) :]
             size = varint(len(body) + len(common) + _FIXED_BYTES)
             parts += (_IN_RESPONSE, size, _ID, ascii_id(seq), body, common, _timestamp(seq))
 
-    def _first_common(self, lane: Lane, head: bytes) -> bytes:
-        common = self._commons[lane, head] = self._common(lane, head, b"")
-        return common
+    def _learn(self, lane: Lane, record: bytes) -> tuple[bytes, bytes]:
+        """What the messages of a lane begin with, and what follows their bodies; the same for most of them."""
+        head = codec.head_of(record)
+        known = self._commons[lane] = (head, self._common(lane, head, b""))
+        return known
 
     def _common(self, lane: Lane, head: bytes, tried: bytes) -> bytes:
         """Everything behind the body but the time of enqueueing."""

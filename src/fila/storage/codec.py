@@ -72,12 +72,12 @@ def read_head(head: bytes) -> tuple[int, int]:
     return weight, cost
 
 
-def split_message(record: bytes) -> tuple[bytes, bytes]:
-    """Head and body. The body is what the producer encoded: headers and payload."""
+def head_of(record: bytes) -> bytes:
+    """What precedes the body. The body is what the producer encoded: headers and payload."""
     size = int.from_bytes(record[1:3], "big")
     if not _HEAD.size <= size <= len(record):
         raise StoreCorrupt("a message cannot be read")
-    return record[:size], record[size:]
+    return record[:size]
 
 
 def grant(record: GrantRecord) -> bytes:
