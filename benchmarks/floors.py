@@ -43,13 +43,12 @@ def grpc_round_trip(seconds: float) -> Figures:
     return {
         "p50_ms": percentile(times, 50) * 1000,
         "p99_ms": percentile(times, 99) * 1000,
-        "messages_per_s": len(times) / measured.seconds,
+        **measured.per_message(len(times)),
     }
 
 
 def rocksdb_puts(seconds: float) -> Figures:
-    client = ClientProcess(_put_batches, seconds)
-    measured = run_together(client.pid, [client])
+    measured = run_together(None, [ClientProcess(_put_batches, seconds)])
     return {
         "messages_per_s": measured.clients[0].result / measured.seconds,
         "cpu_s_per_100k": measured.client_cpu_s / measured.clients[0].result * 100_000,

@@ -57,13 +57,18 @@ class Workload:
     setting: Callable[[Scale], str]
     figures: tuple[Figure, ...]
     sample: Callable[[Run], Mapping[str, float]]
+    #: Floors that are measured for the file, though no figure is divided by them.
+    beside: tuple[str, ...] = ()
 
     @property
     def floors(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(figure.floor[0] for figure in self.figures if figure.floor))
+        """What is measured right before each repeat."""
+        return tuple(dict.fromkeys((*(figure.floor[0] for figure in self.figures if figure.floor), *self.beside)))
 
 
-CPU_FIGURES = (
-    Figure("server_cpu_s_per_100k", "server CPU per 100,000", "s"),
-    Figure("client_cpu_s_per_100k", "client CPU per 100,000", "s"),
-)
+def cpu_figures(floor: str) -> tuple[Figure, ...]:
+    """What messages cost server and clients, against what they cost the two sides of a bare stream."""
+    return tuple(
+        Figure(name, f"{side} CPU per 100,000", "s", floor=(floor, name))
+        for side, name in (("server", "server_cpu_s_per_100k"), ("client", "client_cpu_s_per_100k"))
+    )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from benchmarks import clients
 from benchmarks.harness import QUEUE, ClientProcess, fresh_server, run_together
 from benchmarks.stats import percentile
-from benchmarks.workloads.base import CPU_FIGURES, Figure, Goal, Run, Workload
+from benchmarks.workloads.base import Figure, Goal, Run, Workload, cpu_figures
 
 #: Left out at the start: connections, first calls and first allocations.
 _WARM_UP_S = 0.5
@@ -44,7 +44,7 @@ LATENCY = Workload(
         Figure("max_ms", "longest", "ms", shown=False),
         Figure("producer_late_p99_ms", "producer behind its schedule, p99", "ms", shown=False),
         Figure("messages_per_s", "rate that was kept", "msg/s", shown=False),
-        *CPU_FIGURES,
+        *cpu_figures("grpc_round_trip"),
     ),
     sample=_latency,
 )

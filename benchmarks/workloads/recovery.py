@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from benchmarks import clients
-from benchmarks.harness import QUEUE, ClientProcess, fresh_server, rss_bytes, run_together
+from benchmarks.harness import QUEUE, ClientProcess, cpu_s, fresh_server, rss_bytes, run_together
 from benchmarks.workloads.base import Figure, Goal, Run, Workload
 
 _MB = 1_000_000
@@ -26,6 +26,7 @@ def _recovery(run: Run) -> Mapping[str, float]:
         serving = time.monotonic()
         clients.first_message(server.addr, QUEUE)
         consumable = time.monotonic()
+        spent = cpu_s(server.pid)
         after = rss_bytes(server.pid)
     return {
         "rss_empty_mb": empty / _MB,
@@ -34,6 +35,7 @@ def _recovery(run: Run) -> Mapping[str, float]:
         "rss_bytes_per_message": (after - empty) / count,
         "serving_s": serving - began,
         "consumable_s": consumable - began,
+        "consumable_cpu_s": spent,
     }
 
 
@@ -45,6 +47,7 @@ RECOVERY = Workload(
     ),
     figures=(
         Figure("consumable_s", "first message after", "s", Goal("<", 3)),
+        Figure("consumable_cpu_s", "server CPU until then", "s"),
         Figure("rss_before_mb", "RSS before", "MB", Goal("<=", 250)),
         Figure("rss_after_mb", "RSS after", "MB", Goal("<=", 250)),
         Figure("rss_bytes_per_message", "RSS growth per pending message", "B", Goal("<=", 100)),

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from benchmarks import clients
 from benchmarks.harness import QUEUE, ClientProcess, fresh_server, run_together
-from benchmarks.workloads.base import CPU_FIGURES, Figure, Goal, Run, Workload
+from benchmarks.workloads.base import Figure, Goal, Run, Workload, cpu_figures
 
-_BATCH_FLOOR = ("grpc_batches", "messages_per_s")
+_BATCHES, _ROUND_TRIP = "grpc_batches", "grpc_round_trip"
 
 
 def _enqueue(run: Run) -> Mapping[str, float]:
@@ -51,10 +51,11 @@ ENQUEUE = Workload(
     title="enqueue",
     setting=lambda s: f"{s.messages:,} x {s.payload_bytes} B, one producer process, enqueue_many",
     figures=(
-        Figure("messages_per_s", "throughput", "msg/s", Goal(">=", 100_000), _BATCH_FLOOR),
-        *CPU_FIGURES,
+        Figure("messages_per_s", "throughput", "msg/s", Goal(">=", 100_000), (_BATCHES, "messages_per_s")),
+        *cpu_figures(_BATCHES),
     ),
     sample=_enqueue,
+    beside=("rocksdb_puts",),
 )
 
 DRAIN = Workload(
@@ -65,8 +66,8 @@ DRAIN = Workload(
         f"{s.max_in_flight:,} in flight"
     ),
     figures=(
-        Figure("messages_per_s", "throughput", "msg/s", Goal(">=", 120_000), _BATCH_FLOOR),
-        *CPU_FIGURES,
+        Figure("messages_per_s", "throughput", "msg/s", Goal(">=", 120_000), (_BATCHES, "messages_per_s")),
+        *cpu_figures(_BATCHES),
     ),
     sample=_drain,
 )
@@ -78,10 +79,11 @@ LIFECYCLE = Workload(
         f"{s.messages:,} x {s.payload_bytes} B, one producer and one consumer process at once, until all are acked"
     ),
     figures=(
-        Figure("messages_per_s", "throughput", "msg/s", Goal(">=", 50_000), _BATCH_FLOOR),
-        *CPU_FIGURES,
+        Figure("messages_per_s", "throughput", "msg/s", Goal(">=", 50_000), (_BATCHES, "messages_per_s")),
+        *cpu_figures(_BATCHES),
     ),
     sample=_lifecycle,
+    beside=("rocksdb_puts",),
 )
 
 ONE_BY_ONE = Workload(
@@ -89,8 +91,8 @@ ONE_BY_ONE = Workload(
     title="one at a time, confirmed",
     setting=lambda s: f"{s.one_by_one_messages:,} x {s.payload_bytes} B, Client.enqueue in a loop",
     figures=(
-        Figure("messages_per_s", "throughput", "msg/s", Goal(">=", 5_000), ("grpc_round_trip", "messages_per_s")),
-        *CPU_FIGURES,
+        Figure("messages_per_s", "throughput", "msg/s", Goal(">=", 5_000), (_ROUND_TRIP, "messages_per_s")),
+        *cpu_figures(_ROUND_TRIP),
     ),
     sample=_one_by_one,
 )

@@ -29,7 +29,7 @@ def vanish(gate: Gate) -> None:
 
 def test_only_what_is_inside_the_gate_is_measured():
     client = ClientProcess(spin, 0.1)
-    measured = run_together(os.getpid(), [client])
+    measured = run_together(None, [client])
     [outcome] = measured.clients
     assert outcome.result == "done"
     assert outcome.ended - outcome.began == pytest.approx(measured.seconds)
@@ -37,7 +37,7 @@ def test_only_what_is_inside_the_gate_is_measured():
 
 
 def test_the_time_of_several_clients_is_from_the_first_start_to_the_last_end():
-    measured = run_together(os.getpid(), [ClientProcess(spin, 0.05), ClientProcess(spin, 0.01)])
+    measured = run_together(None, [ClientProcess(spin, 0.05), ClientProcess(spin, 0.01)])
     first, last = min(each.began for each in measured.clients), max(each.ended for each in measured.clients)
     assert measured.seconds == pytest.approx(last - first)
     assert measured.client_cpu_s >= 0.06
@@ -46,4 +46,4 @@ def test_the_time_of_several_clients_is_from_the_first_start_to_the_last_end():
 @pytest.mark.parametrize("work,said", [(fail, "no luck"), (vanish, "ended without a word")])
 def test_a_client_that_fails_is_reported_not_waited_for(work, said):
     with pytest.raises(ClientFailed, match=said):
-        run_together(os.getpid(), [ClientProcess(work)])
+        run_together(None, [ClientProcess(work)])

@@ -45,6 +45,7 @@ def test_a_run_shows_progress_and_a_table_and_writes_every_figure(tmp_path):
         speed = workload["figures"]["messages_per_s"]
         assert 0 < speed["min"] <= speed["median"] <= speed["max"]
         assert speed["ratio_to_floor"]["median"] > 0
+        assert "grpc_batches" in workload["samples"][0]["floors"]
 
 
 def test_an_unknown_workload_is_refused_with_the_known_ones(capsys):
