@@ -37,7 +37,7 @@ def fill(client, ids):
 
 
 def test_a_full_disk_refuses_writes_and_recovers(tmp_path, small_disk):
-    """Enqueues fail with "no room", reads go on, and after room is made all is well without a restart."""
+    """Enqueues fail with "no room", reads go on, consumers wait; with room again all goes on without a restart."""
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(30 * MIB))
     with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
@@ -52,12 +52,12 @@ def test_a_full_disk_refuses_writes_and_recovers(tmp_path, small_disk):
         assert [queue.name for queue in client.list_queues()] == ["orders"]
         assert contents(client, "orders") == (len(ids), 0, 0)
 
-        ballast.unlink()
-
-        ids.append(eventually(lambda: _enqueued(client, len(ids)), "there is room again"))
         with Inbox(client, "orders", on_message=lambda message: message.ack()) as inbox:
+            eventually(lambda: client.queue_stats("orders").summary.consumers == 1, "a consumer waits")
+            ballast.unlink()
+            ids.append(eventually(lambda: _enqueued(client, len(ids)), "there is room again"))
             messages = inbox.wait(len(ids))
-        assert [message.id for message in messages] == ids
+        assert [(message.id, message.attempt_count) for message in messages] == [(each, 0) for each in ids]
         assert [message.payload for message in messages] == [b"%8d" % number + PAYLOAD for number in range(len(ids))]
         assert contents(client, "orders") == (0, 0, 0)
 

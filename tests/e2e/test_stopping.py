@@ -11,7 +11,7 @@ from fila import Client, UnavailableError
 from fila.testing import ServerProcess
 from fila.v1 import service_pb2, service_pb2_grpc
 from tests.e2e.load import Load
-from tests.e2e.support import Inbox, contents, eventually
+from tests.e2e.support import PATIENCE_S, Inbox, contents, eventually
 
 GRACE_S = 10
 
@@ -68,16 +68,17 @@ def test_streams_end_as_unavailable(server):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_server_stops_at_once(tmp_path, number):
     """With nothing to finish the grace time is not waited for, though consumers are connected."""
-    with (
-        ServerProcess(tmp_path, env={"FILA_SERVER__SHUTDOWN_GRACE_MS": "600000"}) as server,
-        Client(server.addr) as client,
-    ):
-        client.create_queue("orders")
-        with Inbox(client, "orders"):
-            eventually(lambda: client.queue_stats("orders").summary.consumers == 1, "the consumer is there")
-            process = server._process
-            process.send_signal(number)
-            assert process.wait(30) == 0
+    server = ServerProcess(tmp_path, env={"FILA_SERVER__SHUTDOWN_GRACE_MS": "600000"})
+    try:
+        process = server.launch()
+        with Client(server.addr) as client:
+            eventually(lambda: _created(client, "orders"), "the server is there")
+            with Inbox(client, "orders"):
+                eventually(lambda: client.queue_stats("orders").summary.consumers == 1, "the consumer is there")
+                process.send_signal(number)
+                assert process.wait(PATIENCE_S) == 0
+    finally:
+        server.close()
 
 
 def test_leases_survive_a_stop(server):
@@ -102,6 +103,13 @@ def test_a_call_without_a_server_fails_in_time(server):
         server.stop()
         with pytest.raises(UnavailableError):
             client.queue_stats("orders")
+
+
+def _created(client, queue):
+    try:
+        return client.create_queue(queue)
+    except UnavailableError:
+        return None
 
 
 def _then_nothing(request):
