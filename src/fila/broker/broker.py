@@ -71,6 +71,8 @@ class Broker:
         self._subscriptions: dict[int, Subscription] = {}
         self._stopping = False
         self._closed = False
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        """Raises when the broker cannot go on because of a defect of its own."""
         self._schedule()
 
     async def enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> list[Outcome]:
@@ -183,7 +185,13 @@ class Broker:
         if self._closed:
             return
         now = self._clock()
-        self._engine.tick(now)
+        try:
+            self._engine.tick(now)
+        except Exception as defect:  # noqa: BLE001  # whatever it is, it goes to whoever waits for `failed`
+            # Memory and store may disagree now. What is in the store is right, so let the program start anew from it.
+            self._closed = True
+            self.failed.set_exception(defect)
+            return
         if self._engine.has_work(now):
             self._schedule()
             return

@@ -137,6 +137,10 @@ def queue_config(
     dedup_window_ms: int | None,
 ) -> admin_pb2.QueueConfig:
     """What to set; None leaves it to the broker. Raises InvalidArgumentError."""
+    numbers = {"visibility_timeout_ms": visibility_timeout_ms, "quantum": quantum, "dedup_window_ms": dedup_window_ms}
+    for setting, number in numbers.items():
+        if number is not None and number < 0:
+            raise InvalidArgumentError(f"{setting} must not be negative")
     try:
         return admin_pb2.QueueConfig(
             visibility_timeout_ms=visibility_timeout_ms,

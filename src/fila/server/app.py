@@ -26,6 +26,9 @@ log = structlog.get_logger(__name__)
 BATCH_BYTES = 16 << 20
 """The largest request. A batch may hold several payloads of the largest size."""
 
+EXIT_DEFECT = 70
+"""As in sysexits.h: an internal software error."""
+
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
     admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name,
@@ -38,6 +41,11 @@ class Server:
     def __init__(self, config: Config) -> None:
         self._config = config
         self.port = 0
+
+    @property
+    def failed(self) -> asyncio.Future[None]:
+        """Raises when the broker cannot go on because of a defect of its own."""
+        return self._broker.failed
 
     async def start(self) -> None:
         """Raises StoreUnusable, or OSError when the address is taken."""
@@ -126,6 +134,12 @@ async def serve(config: Config) -> None:
     server = Server(config)
     await server.start()
     _calm_garbage_collector()
+    server.failed.add_done_callback(lambda _: stop.set())
     await stop.wait()
+    if server.failed.done():
+        log.critical(
+            "the broker has a defect and ends; a restart recovers everything", exc_info=server.failed.exception()
+        )
+        raise SystemExit(EXIT_DEFECT)
     log.info("stopping")
     await server.stop()

@@ -1,0 +1,54 @@
+"""A defect in the broker itself: it ends at once and loudly, and a restart recovers everything."""
+
+import subprocess
+import sys
+
+from fila import Client, FilaError
+from fila.testing import ServerProcess
+
+# A server whose engine fails as soon as a poisoned message is planned, after its memory may have changed.
+DEFECTIVE = """
+import sys
+from fila.broker import engine
+from fila.server.main import main
+
+commit = engine.Engine._commit
+
+def failing(self, tick):
+    commit(self, tick)
+    if any("poison" in arrivals.queue.name for arrivals in tick.arrivals.values()):
+        raise RuntimeError("a defect")
+
+engine.Engine._commit = failing
+sys.exit(main())
+"""
+
+
+def test_a_defect_ends_the_server_and_a_restart_recovers(tmp_path):
+    """The process exits with 70 and says why in its log; what was confirmed before is there afterwards."""
+    with ServerProcess(tmp_path) as server:
+        with Client(server.addr, timeout=10) as client:
+            client.create_queue("good")
+            client.create_queue("poison")
+            kept = client.enqueue("good", {}, b"kept")
+        server.stop()
+        defective = subprocess.Popen(
+            [sys.executable, "-c", DEFECTIVE, "--listen", server.addr, "--data-dir", str(server.data_dir)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with Client(server.addr, timeout=3) as client:
+            try:
+                client.enqueue("poison", {}, b"x")
+            except FilaError:
+                pass
+            else:
+                raise AssertionError("a message was confirmed by a broker that failed")
+        _, log = defective.communicate(timeout=30)
+        assert defective.returncode == 70
+        assert "a defect" in log
+        server.start()
+        with Client(server.addr, timeout=10) as client, client.consume("good") as consumer:
+            message = next(consumer)
+            assert message.id == kept
+            message.ack()
