@@ -53,7 +53,7 @@ class Engine:
         self._config = config
         self._commands: deque[Command] = deque()
         self._queued = 0
-        self._wanted: dict[str, None] = dict.fromkeys(state.queues)
+        self._wanted: dict[str, None] = {}
         """Queues that may have something to deliver, in turn."""
         self._due_at = self._earliest()
         """Nothing is due before this. Looked up anew only when it has passed, not whenever a lease is settled."""
@@ -226,7 +226,7 @@ class Engine:
         for queue, delayed in tick.promoted:
             for _, seq, lane, cost in delayed:
                 queue.make_ready(lane, seq, cost)
-            self._wanted[queue.name] = None
+            self._want(queue)
         self._commit_returns(tick)
         for queue, grant in tick.extended:
             queue.leases.add(grant)
@@ -267,7 +267,7 @@ class Engine:
         queue.counters.enqueued += len(arrivals.delayed)
         queue.large.update(arrivals.large)
         self.recent.add(arrivals.records)
-        self._wanted[queue.name] = None
+        self._want(queue)
 
     def _commit_returns(self, tick: Tick) -> None:
         for back in tick.returned:
@@ -297,6 +297,10 @@ class Engine:
                 queue.large.difference_update(seqs)
             queue.counters.acked += len(seqs)
 
+    def _want(self, queue: QueueState) -> None:
+        if len(queue.consumers):
+            self._wanted[queue.name] = None
+
     def _delay(self, queue: QueueState, delayed: Delayed) -> None:
         queue.schedule.add(delayed)
         self._due_at = min(self._due_at, delayed[0])
@@ -305,7 +309,7 @@ class Engine:
         consumer = queue.consumers.find(number)
         if consumer is not None:
             consumer.in_flight -= count
-        self._wanted[queue.name] = None
+        self._want(queue)
 
     def _commit_delivery(self, delivery: Delivery) -> None:
         queue = delivery.queue
