@@ -31,8 +31,8 @@ async def status_of(stream):
 
 
 class TestAGracefulStop:
-    async def test_ends_open_streams_with_unavailable(self, serve):
-        async with serve() as peer:
+    async def test_ends_open_streams_with_unavailable_and_does_not_wait_for_them(self, serve):
+        async with serve(server={"shutdown_grace_ms": 60_000}) as peer:
             await peer.create()
             await peer.send()
             streams = [peer.lease(), peer.hot.EnqueueStream(), peer.hot.Settle()]
@@ -42,7 +42,7 @@ class TestAGracefulStop:
             for stream in streams[1:]:
                 assert (await stream.read()).sequence == 1
             ends = [asyncio.ensure_future(status_of(stream)) for stream in streams]
-            await peer.server.stop()
+            await asyncio.wait_for(peer.server.stop(), 20)
             assert await asyncio.gather(*ends) == [StatusCode.UNAVAILABLE] * 3
             await peer.server.start()  # for the fixture, which stops it again
 
@@ -71,9 +71,9 @@ class TestAGracefulStop:
             while len(accepted) < 200:
                 await asyncio.sleep(0.005)
             await peer.server.stop()
-            # What a writer sees of a stream that has ended is up to gRPC; who listens is told the truth.
-            _, ended = await asyncio.gather(writing, listening, return_exceptions=True)
-            assert (ended.code(), ended.details()) == (StatusCode.UNAVAILABLE, "the broker is shutting down")
+            # With which status a stream ends while it is being written to is up to gRPC's client; it does end.
+            for ended in await asyncio.gather(writing, listening, return_exceptions=True):
+                assert isinstance(ended, grpc.aio.AioRpcError | asyncio.InvalidStateError)
             await peer.server.start()
         async with serve() as peer:
             stored = (await peer.summary()).depth

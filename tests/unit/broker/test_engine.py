@@ -97,6 +97,13 @@ class TestAnswersFollowTheWrite:
         assert seen == [([1, 1, 0], before)]
         assert [len(one) for one in answers] == [1, 1, 1]
 
+    def test_whoever_is_answered_finds_things_as_the_answer_says(self, driver):
+        depths = []
+        driver.engine.submit(Enqueue([incoming("q")], lambda _: depths.append(driver.queue("q").depth)))
+        driver.engine.submit(CreateQueue(queue_record("r"), lambda _: depths.append(len(driver.state.queues))))
+        driver.settle_down()
+        assert depths == [1, 2]
+
     def test_memory_changes_only_after_the_write(self, driver):
         driver.send("q")
         driver.join("q")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fila.broker.queue import LARGE_BYTES
 from fila.broker.recovery import CLOCK_KEY, recover
 from fila.config import LimitsConfig
 from fila.core.errors import StoreCorrupt
@@ -187,6 +188,14 @@ def test_delivery_begins_without_being_asked(driver):
     consumer = driver.join("q")
     driver.settle_down()
     assert len(consumer.got) == 1
+
+
+def test_large_messages_are_known_again(driver):
+    """They are read one at a time, so which they are must not be lost."""
+    driver.send("q", b"small")
+    large = driver.send("q", bytes(LARGE_BYTES))
+    driver.restart()
+    assert driver.queue("q").large == {large}
 
 
 def test_queue_settings_are_kept(driver):
