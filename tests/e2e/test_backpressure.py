@@ -44,7 +44,7 @@ def test_too_many_requests_at_once_are_refused(tmp_path):
         assert {type(error) for error in refused} == {LimitExceededError}
         assert {str(error) for error in refused} == {"the broker has too many requests waiting; try again later"}
         assert contents(client, "orders") == (len(confirmed), 0, 0)
-        assert memory[-1] < 400 * MIB, memory
+        assert memory[-1] - memory[0] < 180 * MIB, memory
         client.enqueue("orders", None, b"after the flood")
 
 
@@ -70,7 +70,7 @@ def test_a_consumer_that_does_not_read_costs_no_memory(tmp_path):
             for number in range(100):  # others are served meanwhile, which is also the time in which it could grow
                 client.enqueue("others", None, b"%d" % number)
                 peak = max(peak, memory_of(server))
-            assert peak - before < 100 * MIB
+            assert peak - before < 60 * MIB
             assert contents(client, "others") == (100, 0, 0)
             assert len(next(streams[0]).messages[0].payload) == MIB
         finally:
