@@ -8,6 +8,8 @@ What RocksDB and its binding do when something breaks, and what is made of it he
 
 - After a failed write RocksDB refuses all further ones. The next write opens the store anew first. That flushes the
   log, so on a full disk it is only tried once there is room for it. Reads go on all the time.
+- A write that comes while RocksDB is behind with its files waits, and on a full disk it would wait for ever. So it is
+  told not to wait, and waiting is done here, as long as nothing has failed.
 - An iterator that meets a damaged block just ends. So every scan asks at its end whether it really was the end.
 - Opening a store changes it. So the format is also in a file of its own, which is read before RocksDB is asked.
 """
@@ -15,6 +17,7 @@ What RocksDB and its binding do when something breaks, and what is made of it he
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -46,6 +49,7 @@ FORMAT_FILE = "FILA_FORMAT"
 _NODE_KEY = b"node"
 _MIB = 1 << 20
 _SMALL_BUFFER = 8 * _MIB
+_STALL_MS = 10_000
 _NO_ROOM = ("no space left on device", "disk quota exceeded")
 
 
@@ -88,6 +92,7 @@ class RocksStorage:
         self._cache = Cache(block_cache_bytes)
         self._write_options = WriteOptions()
         self._write_options.sync = durability == "fsync"
+        self._write_options.no_slowdown = True
         self._failure: StoreFailed | None = None
         self._handles: list[ColumnFamily] = []
         self._families: list[Rdict] = []
@@ -110,11 +115,11 @@ class RocksStorage:
         try:
             if self._failure is not None:
                 self._recover(self._failure)
-            self._db.write(batch.raw, self._write_options)
-        except StoreFailed:
-            raise
+            self._write(batch.raw)
         except Exception as cause:  # rocksdict raises plain Exception for everything
-            self._failure = _failed(cause)
+            if isinstance(cause, StoreFailed):
+                raise
+            self._failure = self._failed(str(cause))
             raise self._failure from cause
 
     def get(self, family: Family, key: bytes) -> bytes | None:
@@ -177,12 +182,33 @@ class RocksStorage:
         self._families += [self._db.get_column_family(_name(f)) for f in Family]
         self._handles += [self._db.get_column_family_handle(_name(f)) for f in Family]
 
+    def _write(self, raw: WriteBatch) -> None:
+        for _ in range(_STALL_MS):
+            try:
+                self._db.write(raw, self._write_options)
+            except Exception as cause:
+                behind = "Write stall" in str(cause)
+                if not behind or self._db.property_int_value("rocksdb.background-errors"):
+                    raise
+                time.sleep(0.001)
+            else:
+                return
+        raise TimeoutError("RocksDB is too far behind with its files")
+
+    def _failed(self, reason: str) -> StoreFailed:
+        if any(words in reason.lower() for words in _NO_ROOM) or not self._has_room():
+            return StoreFull("there is no room on the broker's disk; nothing was changed")
+        return StoreFailed("the broker's store refused the write; nothing was changed")
+
+    def _has_room(self) -> bool:
+        """Whether what is in the log can be flushed to files."""
+        log_bytes = sum(log.stat().st_size for log in self._path.glob("*.log"))
+        return shutil.disk_usage(self._path).free > log_bytes
+
     def _recover(self, failure: StoreFailed) -> None:
         """Make the store take writes again after one failed, or raise that failure."""
-        if isinstance(failure, StoreFull):
-            log_bytes = sum(log.stat().st_size for log in self._path.glob("*.log"))
-            if shutil.disk_usage(self._path).free <= log_bytes:
-                raise StoreFull(*failure.args) from failure
+        if isinstance(failure, StoreFull) and not self._has_room():
+            raise StoreFull(*failure.args) from failure
         self._let_go()
         try:
             self._open(AccessType.read_write())
@@ -271,12 +297,6 @@ def _write_durably(file: Path, text: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _failed(cause: Exception) -> StoreFailed:
-    if any(words in str(cause).lower() for words in _NO_ROOM):
-        return StoreFull("there is no room on the broker's disk; nothing was changed")
-    return StoreFailed("the broker's store refused the write; nothing was changed")
 
 
 def _unusable(path: Path, reason: str) -> StoreUnusable:

@@ -13,6 +13,7 @@ from rocksdict import Options, Rdict
 
 from fila.core.errors import StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
 from fila.core.ids import NODE_BITS
+from fila.storage import rocks
 from fila.storage.base import Family
 from fila.storage.rocks import FORMAT, FORMAT_FILE, RocksStorage
 
@@ -354,6 +355,65 @@ def test_a_full_disk_can_be_closed(small_disk):
     again.close()
 
 
+class Stalled:
+    """RocksDB that is behind with its files for some writes."""
+
+    def __init__(self, db, stalls, errors=0):
+        self._db = db
+        self.stalls = stalls
+        self.errors = errors
+        self.writes = 0
+
+    def write(self, batch, options):
+        assert options.no_slowdown
+        self.writes += 1
+        if self.writes <= self.stalls:
+            raise Exception("Result incomplete: Write stall")  # noqa: TRY002 - as rocksdict does
+        self._db.write(batch, options)
+
+    def property_int_value(self, name):
+        assert self._db.property_int_value(name) is not None
+        return self.errors
+
+    def __getattr__(self, name):
+        return getattr(self._db, name)
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = RocksStorage(tmp_path / "store")
+    yield opened
+    opened.close()
+
+
+def test_a_write_waits_while_files_are_written(store):
+    """RocksDB being behind is no failure."""
+    store._db = Stalled(store._db, stalls=3)
+    fill(store, range(10))
+    check(store, range(10))
+
+
+def test_a_write_does_not_wait_for_files_that_cannot_be_written(store):
+    """Otherwise a full disk would stop the whole broker, reads included."""
+    store._db = stalled = Stalled(store._db, stalls=1, errors=1)
+    with pytest.raises(StoreFailed):
+        fill(store, range(10))
+    assert stalled.writes == 1
+    check(store, [])
+    fill(store, range(10))
+    check(store, range(10))
+
+
+def test_a_write_does_not_wait_for_ever(store, monkeypatch):
+    """A store that is too slow refuses, and the broker goes on."""
+    monkeypatch.setattr(rocks, "_STALL_MS", 5)
+    store._db = Stalled(store._db, stalls=1_000)
+    with pytest.raises(StoreFailed):
+        fill(store, range(10))
+    fill(store, range(10))
+    check(store, range(10))
+
+
 LIMITED = """
 import resource
 from tests.unit.storage.test_rocks import *
@@ -363,7 +423,7 @@ _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, hard))
 taken = 100
 failures = 0
-for _ in range(100):
+for _ in range(40):
     try:
         fill(store, range(taken, taken + 10))
         taken += 10

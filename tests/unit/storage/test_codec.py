@@ -1,0 +1,168 @@
+"""Records: round trips, and bytes that nobody wrote."""
+
+import json
+import string
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fila.core.errors import StoreCorrupt
+from fila.storage import codec
+from fila.storage.codec import GrantRecord, QueueRecord
+
+u32s = st.integers(0, 2**32 - 1)
+u64s = st.integers(0, 2**64 - 1)
+positive = st.integers(1, 2**32 - 1)
+
+queue_records = st.builds(
+    QueueRecord,
+    name=st.text(),
+    created_at=u64s,
+    visibility_timeout_ms=u64s,
+    quantum=u32s,
+    dedup_window_ms=u64s,
+    fairness_header=st.text(),
+    weight_header=st.text(),
+)
+members = st.lists(u64s, unique=True, max_size=50)
+grant_records = members.flatmap(
+    lambda seqs: st.builds(
+        GrantRecord,
+        token=u64s,
+        expires_at=u64s,
+        members=st.just(seqs),
+        attempts=st.dictionaries(st.sampled_from(seqs), u32s) if seqs else st.just({}),
+    )
+)
+texts = st.text(st.characters(codec="ascii"), max_size=100)
+results = st.lists(st.integers(1, 2**63) | texts, max_size=20)
+
+
+@given(positive, positive, st.binary())
+def test_a_message_is_read_back(weight, cost, body):
+    """Head and body come apart as they were put together."""
+    record = codec.message_head(weight, cost) + body
+    head = codec.head_of(record)
+    assert codec.read_head(head) == (weight, cost)
+    assert record[len(head) :] == body
+
+
+@given(grant_records)
+def test_a_lease_is_read_back(record):
+    """With all its members, in order, and the attempts they had."""
+    assert codec.read_grant(codec.grant(record)) == record
+
+
+@given(u64s, results)
+def test_the_answers_to_a_batch_are_read_back(heard_at, answers):
+    """Sequence numbers and refusals, in order."""
+    assert codec.read_produced(codec.produced(heard_at, answers)) == (heard_at, answers)
+
+
+@given(u64s, st.integers(1, 2**40), st.integers(0, 5_000))
+def test_answers_that_follow_each_other_take_one_entry(heard_at, first, count):
+    """A batch of thousands costs as much on disk as one message."""
+    answers = list(range(first, first + count))
+    record = codec.produced(heard_at, answers)
+    assert codec.read_produced(record) == (heard_at, answers)
+    assert len(record) < 32
+
+
+def test_a_long_refusal_is_cut_between_characters():
+    """An error text is kept up to a length, and is still text then."""
+    _, (text,) = codec.read_produced(codec.produced(1, ["é" * 2_000]))
+    assert text == "é" * 512
+
+
+@given(queue_records)
+def test_a_queue_is_read_back(record):
+    """Every setting, any name."""
+    assert codec.read_queue(codec.queue(record)) == record
+
+
+@given(u32s, u64s, u64s)
+def test_small_records_are_read_back(count, seq, expires_at):
+    """Attempts and dedup keys."""
+    assert codec.read_attempts(codec.attempts(count)) == count
+    assert codec.read_dedup(codec.dedup(seq, expires_at)) == (seq, expires_at)
+
+
+def read_message(record):
+    return codec.read_head(codec.head_of(record))
+
+
+QUEUE = QueueRecord("orders", 1, 30_000, 4, 0)
+RECORDS = {
+    "message": (read_message, codec.message_head(3, 1)),
+    "lease": (codec.read_grant, codec.grant(GrantRecord(1, 2, [3, 4, 5], {4: 1}))),
+    "attempts": (codec.read_attempts, codec.attempts(2)),
+    "dedup": (codec.read_dedup, codec.dedup(1, 2)),
+    "produced": (codec.read_produced, codec.produced(1, [5, 6, "QueueNotFound:no"])),
+    "queue": (codec.read_queue, codec.queue(QUEUE)),
+}
+every_record = pytest.mark.parametrize("read, record", RECORDS.values(), ids=RECORDS)
+
+
+@every_record
+def test_an_unknown_version_is_refused(read, record):
+    """A record of a later version is named, not guessed."""
+    with pytest.raises(StoreCorrupt, match="version 2"):
+        read(b"\x02" + record[1:])
+
+
+@every_record
+def test_a_record_that_was_cut_short_is_refused(read, record):
+    """Wherever it ends too early. Only the answers to a batch may end between two of them."""
+    for end in range(len(record)):
+        if read is codec.read_produced and end in {9, 9 + 14}:
+            continue
+        with pytest.raises(StoreCorrupt):
+            read(record[:end])
+
+
+@every_record
+@given(data=st.data())
+def test_foreign_bytes_are_read_or_refused_never_anything_else(read, record, data):
+    """Any bytes, and records with some bytes changed, raise StoreCorrupt or are read."""
+    changed = bytearray(record)
+    for at in data.draw(st.lists(st.integers(0, len(record) - 1), min_size=1, max_size=4)):
+        changed[at] = data.draw(st.integers(0, 255))
+    for foreign in (bytes(changed), record[:1] + data.draw(st.binary(max_size=60)), data.draw(st.binary(max_size=60))):
+        with suppress(StoreCorrupt):
+            read(foreign)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        "{}",
+        '{"name": "q"}',
+        json.dumps({"name": 5, "created_at": 1, "visibility_timeout_ms": 1, "quantum": 1, "dedup_window_ms": 1}),
+        json.dumps({"name": "q", "created_at": 1, "visibility_timeout_ms": 1, "quantum": "4", "dedup_window_ms": 1}),
+        json.dumps({"name": "q", "created_at": 1.5, "visibility_timeout_ms": 1, "quantum": 4, "dedup_window_ms": 1}),
+        codec.queue(QUEUE)[1:].decode().replace("}", ', "later": 1}'),
+        "[" * 100_000,
+    ],
+    ids=string.ascii_lowercase[:10],
+)
+def test_a_queue_with_other_settings_is_refused(text):
+    """A record without a setting, with an unknown one or with one of the wrong type is no queue."""
+    with pytest.raises(StoreCorrupt):
+        codec.read_queue(b"\x01" + text.encode())
+
+
+def test_a_weight_or_cost_of_nothing_is_refused():
+    """The scheduler relies on both being at least 1."""
+    for head in (codec.message_head(0, 1), codec.message_head(1, 0)):
+        with pytest.raises(StoreCorrupt):
+            codec.read_head(head)
+
+
+def test_a_delay_is_all_in_its_key():
+    """The record says nothing but its version."""
+    assert codec.scheduled() == b"\x01"
