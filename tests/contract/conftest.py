@@ -4,9 +4,11 @@ import pytest
 
 from fila.storage.memory import MemoryStorage
 from fila.storage.rocks import RocksStorage
+from tests.support.faulty import FaultyStorage
 
 STORES = {
     "memory": lambda path: MemoryStorage(),
+    "faulty": lambda path: FaultyStorage(MemoryStorage()),
     "rocks": RocksStorage,
     "rocks-fsync": lambda path: RocksStorage(path, durability="fsync"),
 }

@@ -103,6 +103,9 @@ class RocksStorage:
         self._open(AccessType.read_write())
         try:
             self.node = self._identify()
+        except StoreFailed as cause:
+            self.close()
+            raise StoreUnusable(f"the store in {path} cannot be opened: {cause}") from cause
         except BaseException:
             self.close()
             raise

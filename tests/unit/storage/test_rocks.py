@@ -342,6 +342,21 @@ def test_a_batch_from_before_the_failure_can_be_written_after_it(small_disk):
     store.close()
 
 
+def test_a_new_store_on_a_full_disk_is_refused(small_disk):
+    """There is no store without its identity; the next try begins anew."""
+    ballast = small_disk / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as out:
+        while True:
+            out.write(bytes(4096))
+    with pytest.raises(StoreUnusable, match=str(small_disk)):
+        RocksStorage(small_disk / "store")
+    ballast.unlink()
+    store = RocksStorage(small_disk / "store")
+    fill(store, range(10))
+    check(store, range(10))
+    store.close()
+
+
 def test_a_full_disk_can_be_closed(small_disk):
     """Stopping a broker that has no room is no error, and loses nothing that was taken."""
     ballast = small_disk / "ballast"
