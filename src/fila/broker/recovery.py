@@ -6,12 +6,13 @@ schedule, or into its lane. What refers to nothing any more is removed at the en
 """
 
 import struct
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.state import BrokerState
 from fila.config import LimitsConfig
-from fila.core.errors import StoreCorrupt
+from fila.core.errors import StoreCorrupt, StoreFailed
 from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
 from fila.storage import codec, keys
@@ -51,7 +52,8 @@ def recover(store: Storage, node: int, limits: LimitsConfig) -> BrokerState:
     except (ValueError, IndexError, struct.error) as cause:
         raise StoreCorrupt("the store holds an entry that cannot be read") from cause
     if len(cleanup):
-        store.write(cleanup)
+        with suppress(StoreFailed):  # what refers to nothing does no harm: a broker must start on a full disk too
+            store.write(cleanup)
     return state
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import uvloop
 
 from fila.config import Config, ConfigError, load
-from fila.core.errors import StoreUnusable
+from fila.core.errors import BrokerError
 from fila.server.app import serve
 from fila.telemetry import logs
 
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         uvloop.run(serve(config))
     except ConfigError as error:
         return _fail(EXIT_USAGE, str(error))
-    except (StoreUnusable, OSError) as error:
+    except (BrokerError, OSError) as error:
         return _fail(EXIT_FAILED, str(error))
     return 0
 

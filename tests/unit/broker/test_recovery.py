@@ -10,6 +10,7 @@ from fila.storage import codec, keys
 from fila.storage.base import Family
 from fila.storage.rocks import RocksStorage
 from tests.helpers.broker import MS, NODE, Driver, incoming, messages_of
+from tests.support.faulty import FaultyStorage
 
 
 @pytest.fixture(params=["memory", "rocks"])
@@ -276,3 +277,15 @@ def test_acked_messages_leave_nothing_to_read(driver):
         driver.ack("q", *map(driver.id, seqs))
     rows = driver.store.dump()
     assert all(not rows[family] for family in Family if family not in {Family.DEFAULT, Family.QUEUES})
+
+
+def test_a_store_that_takes_no_write_can_still_be_recovered(driver):
+    """What refers to nothing any more stays until there is room; it keeps no broker from starting."""
+    seq = driver.send("q")
+    stale = keys.scheduled(driver.now + MS, "q", seq + 1)
+    put(driver, Family.SCHEDULED, stale, codec.scheduled())
+    state = recover(FaultyStorage(driver.store, fail_after=0), NODE, LimitsConfig())
+    assert state.queues["q"].depth == 1
+    assert driver.store.get(Family.SCHEDULED, stale) is not None
+    recover(driver.store, NODE, LimitsConfig())
+    assert driver.store.get(Family.SCHEDULED, stale) is None
