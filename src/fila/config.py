@@ -123,8 +123,8 @@ class SchedulerConfig(Section):
     visibility_timeout_ms: int = _whole(30_000, 1, 365 * DAY_MS)
     #: How long a dedup key is remembered; 0 remembers none.
     dedup_window_ms: int = _whole(300_000, 0, 365 * DAY_MS)
-    #: Commands that may wait for the engine; past it producers are refused instead of memory growing.
-    max_queued_commands: int = _whole(10_000, 1, 10_000_000)
+    #: Messages in commands that wait for the engine; past it producers are refused instead of memory growing.
+    max_queued_commands: int = _whole(100_000, 1, 10_000_000)
     #: Messages handled in one tick; bounds how long anything else waits for its turn.
     max_tick_messages: int = _whole(2_000, 1, 1_000_000)
 
