@@ -24,6 +24,7 @@ DEFAULT_PRIORITY = 5
 NS_PER_S = 1_000_000_000
 
 # Tags of length-delimited fields: number << 3 | 2.
+_LEASE_ID, _LEASE_BYTES = b"\x42\x10", 18  # a token is always 16 digits long
 _ID, _METADATA, _TIMESTAMPS = b"\x0a\x24", b"\x22", b"\x2a"  # an id is always 36 bytes long
 _IN_RESPONSE = b"\x0a"
 _HEADERS, _PAYLOAD = 0x12, 0x1A
@@ -153,14 +154,15 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
     )
 
 
-@lru_cache(maxsize=16_384)
-def _metadata(prefix: bytes, head: bytes) -> bytes:
-    """What a message's metadata says that is the same for every delivery of it, and for many messages."""
+@lru_cache(maxsize=65_536)
+def _metadata(prefix: bytes, head: bytes, tried: bytes = b"") -> bytes:
+    """The metadata of a message up to the id of its lease, whose length is known: the same for many messages."""
     queue, fairness_key, priority = keys.read_lane(prefix)
     weight, cost = codec.read_head(head)
-    return messages_pb2.MessageMetadata(
+    metadata = messages_pb2.MessageMetadata(
         fairness_key=fairness_key, weight=weight, queue_id=queue, priority=priority, cost=cost
     ).SerializeToString()
+    return _METADATA + varint(len(metadata) + len(tried) + _LEASE_BYTES) + metadata + tried
 
 
 def _fixed_varint(number: int) -> bytes:
@@ -184,8 +186,7 @@ _TIMESTAMP_BYTES = 12
 _STAMPS = _TIMESTAMPS + bytes([2 * (2 + _TIMESTAMP_BYTES)])
 _ENQUEUED_AT = b"\x0a" + bytes([_TIMESTAMP_BYTES])
 _LEASED_AT = b"\x12" + bytes([_TIMESTAMP_BYTES])
-_UNKNOWN = (b"\x00", b"")  # begins no record
-_FIXED_BYTES = len(_ID) + 36 + _TIMESTAMP_BYTES
+_NO_HEAD = b"\x00"  # begins no record
 
 
 class DeliveryWriter:
@@ -194,30 +195,21 @@ class DeliveryWriter:
     def __init__(self, ids: MessageIds, grant: Grant, leased_at: int, attempts: dict[int, int]) -> None:
         self._ascii_id = ids.ascii
         self._attempts = attempts
-        self._lease = b"\x42\x10" + token_text(grant.token).encode()
-        self._stamps = _STAMPS + _LEASED_AT + _timestamp(leased_at) + _ENQUEUED_AT
-        self._commons: dict[Lane, tuple[bytes, bytes]] = {}
+        lease = _LEASE_ID + token_text(grant.token).encode()
+        self._common = lease + _STAMPS + _LEASED_AT + _timestamp(leased_at) + _ENQUEUED_AT
+        self._fixed_bytes = len(_ID) + 36 + len(self._common) + _TIMESTAMP_BYTES
 
     def write(self, messages: list[tuple[int, Lane, bytes]], parts: list[bytes]) -> None:
         """Append messages of a LeaseResponse, each with tag and length."""
-        attempts, commons, ascii_id = self._attempts, self._commons, self._ascii_id
+        attempts, ascii_id, common, fixed_bytes = self._attempts, self._ascii_id, self._common, self._fixed_bytes
+        head = _NO_HEAD
         for seq, lane, record in messages:
-            head, common = commons.get(lane) or _UNKNOWN
             if not record.startswith(head):
-                head, common = self._learn(lane, record)
+                head = codec.head_of(record)
             if attempts and seq in attempts:
-                common = self._common(lane, head, b"\x20" + varint(attempts[seq]))
+                metadata = _metadata(lane.prefix, head, b"\x20" + varint(attempts[seq]))
+            else:
+                metadata = _metadata(lane.prefix, head)
             body = record[len(head) :]
-            size = varint(len(body) + len(common) + _FIXED_BYTES)
-            parts += (_IN_RESPONSE, size, _ID, ascii_id(seq), body, common, _timestamp(seq))
-
-    def _learn(self, lane: Lane, record: bytes) -> tuple[bytes, bytes]:
-        """What the messages of a lane begin with, and what follows their bodies; the same for most of them."""
-        head = codec.head_of(record)
-        known = self._commons[lane] = (head, self._common(lane, head, b""))
-        return known
-
-    def _common(self, lane: Lane, head: bytes, tried: bytes) -> bytes:
-        """Everything behind the body but the time of enqueueing."""
-        metadata = _metadata(lane.prefix, head) + tried + self._lease
-        return _METADATA + varint(len(metadata)) + metadata + self._stamps
+            size = varint(len(body) + len(metadata) + fixed_bytes)
+            parts += (_IN_RESPONSE, size, _ID, ascii_id(seq), body, metadata, common, _timestamp(seq))
