@@ -24,21 +24,21 @@ _FIRST = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7\Z")
 _UPPER = [f"{upper:03x}".encode() for upper in range((NS_PER_MS >> 8) + 1)]
 _UPPER_OF = {text.decode(): upper for upper, text in enumerate(_UPPER)}
 _FIRST_END, _UPPER_END = 15, 18
+_FIRSTS_KEPT = 16_384
 
 
 class MessageIds:
     """Turns sequence numbers of one store into UUIDs and back."""
 
-    __slots__ = ("_first", "_first_read", "_last", "_last_of", "_ms", "_ms_read")
+    __slots__ = ("_firsts", "_last", "_last_of", "_ms_of")
 
     def __init__(self, node: int) -> None:
         variant, store = 0x8000 | node >> _TAIL_BITS & 0x3F, node & (1 << _TAIL_BITS) - 1
         self._last = [f"-{variant | lower << 6:04x}-{store:012x}".encode() for lower in range(256)]
         self._last_of = {text.decode(): lower for lower, text in enumerate(self._last)}
-        self._ms = -1
-        self._first = b""
-        self._ms_read = -1
-        self._first_read = ""
+        # Messages of many tenants leave in an order that goes to and fro in time, so more than the last one is kept.
+        self._firsts: dict[int, bytes] = {}
+        self._ms_of: dict[str, int] = {}
 
     def text(self, seq: int) -> str:
         """The UUID of a sequence number."""
@@ -47,10 +47,7 @@ class MessageIds:
     def ascii(self, seq: int) -> bytes:
         """The UUID of a sequence number, as it goes on the wire."""
         ms, rest = divmod(seq, NS_PER_MS)
-        if ms != self._ms:
-            digits = f"{ms:012x}"
-            self._ms, self._first = ms, f"{digits[:8]}-{digits[8:]}-7".encode()
-        return self._first + _UPPER[rest >> 8] + self._last[rest & 255]
+        return (self._firsts.get(ms) or self._write_first(ms)) + _UPPER[rest >> 8] + self._last[rest & 255]
 
     def seq(self, text: str) -> int | None:
         """The sequence number in an id, or None for a text that is no id of this store."""
@@ -59,12 +56,28 @@ class MessageIds:
         if lower is None or upper is None:
             return None
         first = text[:_FIRST_END]
-        if first != self._first_read:
-            if not _FIRST.match(first):
+        ms = self._ms_of.get(first)
+        if ms is None:
+            ms = self._read_first(first)
+            if ms is None:
                 return None
-            self._ms_read, self._first_read = int(first[:8] + first[9:13], 16), first
         rest = upper << 8 | lower
-        return self._ms_read * NS_PER_MS + rest if rest < NS_PER_MS else None
+        return ms * NS_PER_MS + rest if rest < NS_PER_MS else None
+
+    def _write_first(self, ms: int) -> bytes:
+        if len(self._firsts) >= _FIRSTS_KEPT:
+            self._firsts.clear()
+        digits = f"{ms:012x}"
+        first = self._firsts[ms] = f"{digits[:8]}-{digits[8:]}-7".encode()
+        return first
+
+    def _read_first(self, first: str) -> int | None:
+        if not _FIRST.match(first):
+            return None
+        if len(self._ms_of) >= _FIRSTS_KEPT:
+            self._ms_of.clear()
+        ms = self._ms_of[first] = int(first[:8] + first[9:13], 16)
+        return ms
 
 
 class Sequence:
