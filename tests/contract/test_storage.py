@@ -4,14 +4,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fila.storage.base import Family
+from fila.storage.base import Batch, Family
 
 MESSAGES = Family.MESSAGES
 OTHERS = [family for family in Family if family is not MESSAGES]
 
 
 def put(store, *pairs, family=MESSAGES):
-    batch = store.batch()
+    batch = Batch()
     for key, value in pairs:
         batch.put(family, key, value)
     store.write(batch)
@@ -36,7 +36,7 @@ def test_an_unknown_key_is_none(store):
 
 def test_nothing_is_visible_before_the_write(store):
     """A batch is a plan until it is written."""
-    batch = store.batch()
+    batch = Batch()
     batch.put(MESSAGES, b"a", b"1")
     assert store.get(MESSAGES, b"a") is None
     assert len(batch) == 1
@@ -44,7 +44,7 @@ def test_nothing_is_visible_before_the_write(store):
 
 def test_an_empty_batch_can_be_written(store):
     """Writing nothing changes nothing."""
-    batch = store.batch()
+    batch = Batch()
     assert len(batch) == 0
     store.write(batch)
     assert all_of(store) == []
@@ -52,7 +52,7 @@ def test_an_empty_batch_can_be_written(store):
 
 def test_a_batch_counts_its_changes(store):
     """The length tells whether there is anything to write."""
-    batch = store.batch()
+    batch = Batch()
     batch.put(MESSAGES, b"a", b"1")
     batch.delete(MESSAGES, b"b")
     batch.delete_range(MESSAGES, b"c", b"d")
@@ -69,7 +69,7 @@ def test_a_put_replaces(store):
 def test_a_delete_removes_one_key(store):
     """Deleting what is not there is no error."""
     put(store, (b"a", b"1"), (b"b", b"2"))
-    batch = store.batch()
+    batch = Batch()
     batch.delete(MESSAGES, b"a")
     batch.delete(MESSAGES, b"nothing")
     store.write(batch)
@@ -79,7 +79,7 @@ def test_a_delete_removes_one_key(store):
 def test_a_range_is_deleted_without_its_end(store):
     """From start, included, to end, not included."""
     put(store, *((key, b"") for key in (b"a", b"b", b"ba", b"c", b"d")))
-    batch = store.batch()
+    batch = Batch()
     batch.delete_range(MESSAGES, b"b", b"c")
     store.write(batch)
     assert [key for key, _ in all_of(store)] == [b"a", b"c", b"d"]
@@ -89,7 +89,7 @@ def test_a_range_is_deleted_without_its_end(store):
 def test_an_empty_range_deletes_nothing(store, start, end):
     """A range that ends before it begins holds nothing."""
     put(store, *((key, b"") for key in (b"a", b"b", b"c")))
-    batch = store.batch()
+    batch = Batch()
     batch.delete_range(MESSAGES, start, end)
     store.write(batch)
     assert [key for key, _ in all_of(store)] == [b"a", b"b", b"c"]
@@ -98,7 +98,7 @@ def test_an_empty_range_deletes_nothing(store, start, end):
 def test_later_changes_of_a_batch_win(store):
     """Put, delete and delete_range take effect in the order in which they were added."""
     put(store, (b"old", b"1"))
-    batch = store.batch()
+    batch = Batch()
     batch.put(MESSAGES, b"a", b"1")
     batch.delete(MESSAGES, b"a")
     batch.delete(MESSAGES, b"b")
@@ -117,7 +117,7 @@ def test_families_are_separate(store, other):
     put(store, (b"k", b"other"), family=other)
     assert store.get(MESSAGES, b"k") == b"message"
     assert store.get(other, b"k") == b"other"
-    batch = store.batch()
+    batch = Batch()
     batch.delete_range(MESSAGES, b"", b"z")
     store.write(batch)
     assert all_of(store) == []
@@ -126,7 +126,7 @@ def test_families_are_separate(store, other):
 
 def test_one_batch_covers_many_families(store):
     """All families of a batch change together."""
-    batch = store.batch()
+    batch = Batch()
     for family in Family:
         batch.put(family, b"k", family.name.encode())
     store.write(batch)
@@ -171,7 +171,7 @@ def test_a_scan_sees_the_store_as_it_was(store):
     put(store, *((b"%03d" % number, b"") for number in range(100)))
     scan = store.scan(MESSAGES)
     seen = [next(scan)[0]]
-    batch = store.batch()
+    batch = Batch()
     batch.delete_range(MESSAGES, b"", b"z")
     batch.put(MESSAGES, b"0505", b"")
     store.write(batch)
@@ -199,12 +199,12 @@ changes = st.lists(
 @given(st.lists(changes, max_size=4), small, st.none() | small)
 def test_any_store_is_a_sorted_dictionary(store, batches, start, end):
     """Whatever is written in whatever batches, reads answer as a dictionary would."""
-    clear = store.batch()
+    clear = Batch()
     clear.delete_range(MESSAGES, b"", b"\xff" * 4)
     store.write(clear)
     model = {}
     for batch_of_changes in batches:
-        batch = store.batch()
+        batch = Batch()
         for change, *args in batch_of_changes:
             getattr(batch, change)(MESSAGES, *args)
             if change == "put":

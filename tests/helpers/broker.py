@@ -54,9 +54,6 @@ class WatchedStore:
         self.inner.write(batch)
         self.writes += 1
 
-    def batch(self) -> Batch:
-        return self.inner.batch()
-
     def get(self, family: Family, key: bytes) -> bytes | None:
         return self.inner.get(family, key)
 

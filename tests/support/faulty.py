@@ -42,9 +42,6 @@ class FaultyStorage:
         """Refuse every further write until `heal`."""
         self._fail_after = self.writes
 
-    def batch(self) -> Batch:
-        return self.inner.batch()
-
     def write(self, batch: Batch) -> None:
         self.writes += 1
         after = self._fail_after

@@ -24,7 +24,7 @@ from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, Overloaded, StoreFailed
 from fila.core.schedule import Delayed
 from fila.storage import keys
-from fila.storage.base import Family, Storage
+from fila.storage.base import Batch, Family, Storage
 
 CLOCK_STEP = 100 * NS_PER_MS
 """How far ahead of the clock sequence numbers are set aside, so that a restart after the clock stepped back reuses
@@ -104,7 +104,7 @@ class Engine:
 
     def tick(self, now: int) -> None:
         """Do what is due and what was asked, in one write."""
-        tick = Tick(now, self._store.batch())
+        tick = Tick(now, Batch())
         if self._commands and isinstance(self._commands[0], ALONE):
             commands = [self._plan_next(tick)]
         else:

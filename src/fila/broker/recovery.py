@@ -41,7 +41,7 @@ def recover(store: Storage, node: int, limits: LimitsConfig) -> BrokerState:
         for _, value in store.scan(Family.QUEUES):
             record = codec.read_queue(value)
             state.queues[record.name] = QueueState(record)
-        cleanup = store.batch()
+        cleanup = Batch()
         _load_attempts(state, store)
         _load_producers(state, store)
         found = _Found()

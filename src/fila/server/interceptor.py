@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import structlog
 
-from fila.core.errors import BrokerError
+from fila.core.errors import BrokerError, StoreFailed
 from fila.server.status import status_of
 from fila.server.types import Context, MethodHandler
 
@@ -44,6 +44,8 @@ def _guarded(behavior: Handler, method: str) -> Handler:
             return await behavior(request, context)
         except BrokerError as error:
             code, text, kind = status_of(error), str(error), type(error).__name__
+            if isinstance(error, StoreFailed):
+                log.warning("the store failed", method=method, error=kind, reason=str(error.__cause__))
         except (grpc.aio.AbortError, asyncio.CancelledError):
             raise
         except Exception:

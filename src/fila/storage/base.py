@@ -23,23 +23,35 @@ class Family(IntEnum):
     JOURNAL = 9
 
 
-class Batch(Protocol):
+Change = tuple[Family, bytes, bytes | None, bytes | None]
+"""Family, key, value to put, end of the range to delete: a put, a deletion, or the deletion of a range."""
+
+
+class Batch:
     """Changes that will be made together or not at all. Later ones win."""
 
-    def put(self, family: Family, key: bytes, value: bytes) -> None: ...
+    __slots__ = ("changes",)
 
-    def delete(self, family: Family, key: bytes) -> None: ...
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def put(self, family: Family, key: bytes, value: bytes) -> None:
+        self.changes.append((family, key, value, None))
+
+    def delete(self, family: Family, key: bytes) -> None:
+        self.changes.append((family, key, None, None))
 
     def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
         """Delete from `start` up to, not including, `end`."""
-
-    def __len__(self) -> int: ...
+        if start < end:
+            self.changes.append((family, start, None, end))
 
 
 class Storage(Protocol):
     """An ordered, durable key-value store. One owner, one thread."""
-
-    def batch(self) -> Batch: ...
 
     def write(self, batch: Batch) -> None:
         """Make a batch durable. Raises StoreFailed, and then nothing of it is visible."""

@@ -6,26 +6,6 @@ from collections.abc import Iterator, Sequence
 from fila.storage.base import Batch, Family
 
 
-class MemoryBatch:
-    """A list of changes."""
-
-    def __init__(self) -> None:
-        self.changes: list[tuple[Family, bytes, bytes | None, bytes | None]] = []
-        """(family, key, value to put, end of the range to delete)"""
-
-    def __len__(self) -> int:
-        return len(self.changes)
-
-    def put(self, family: Family, key: bytes, value: bytes) -> None:
-        self.changes.append((family, key, value, None))
-
-    def delete(self, family: Family, key: bytes) -> None:
-        self.changes.append((family, key, None, None))
-
-    def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
-        self.changes.append((family, start, None, end))
-
-
 class MemoryStorage:
     """A dictionary and a sorted list of its keys for each family."""
 
@@ -33,11 +13,7 @@ class MemoryStorage:
         self._values: list[dict[bytes, bytes]] = [{} for _ in Family]
         self._keys: list[list[bytes]] = [[] for _ in Family]
 
-    def batch(self) -> MemoryBatch:
-        return MemoryBatch()
-
     def write(self, batch: Batch) -> None:
-        assert isinstance(batch, MemoryBatch)
         for family, key, value, end in batch.changes:
             if value is not None:
                 self._put(family, key, value)

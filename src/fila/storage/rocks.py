@@ -53,29 +53,6 @@ _STALL_MS = 10_000
 _NO_ROOM = ("no space left on device", "disk quota exceeded")
 
 
-class RocksBatch:
-    """A RocksDB WriteBatch that knows the families by name."""
-
-    __slots__ = ("_handles", "raw")
-
-    def __init__(self, handles: list[ColumnFamily]) -> None:
-        self._handles = handles
-        self.raw = WriteBatch(raw_mode=True)
-
-    def __len__(self) -> int:
-        return self.raw.len()
-
-    def put(self, family: Family, key: bytes, value: bytes) -> None:
-        self.raw.put(key, value, self._handles[family])
-
-    def delete(self, family: Family, key: bytes) -> None:
-        self.raw.delete(key, self._handles[family])
-
-    def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
-        if start < end:  # the other way round RocksDB takes it and then fails to read
-            self.raw.delete_range(start, end, self._handles[family])
-
-
 class RocksStorage:
     """A directory that this process alone has open. `node` is the store's random identity, part of all message ids."""
 
@@ -110,15 +87,11 @@ class RocksStorage:
             self.close()
             raise
 
-    def batch(self) -> RocksBatch:
-        return RocksBatch(self._handles)
-
     def write(self, batch: Batch) -> None:
-        assert isinstance(batch, RocksBatch)
         try:
             if self._failure is not None:
                 self._recover(self._failure)
-            self._write(batch.raw)
+            self._write(batch)
         except Exception as cause:  # rocksdict raises plain Exception for everything
             if isinstance(cause, StoreFailed):
                 raise
@@ -169,7 +142,7 @@ class RocksStorage:
             raise self._unreadable(cause) from cause
 
     def _let_go(self) -> None:
-        # Cleared in place: RocksDB lets go of the directory only when nobody holds a handle, and batches hold the list.
+        # RocksDB lets go of the directory only when nobody holds a handle.
         self._handles.clear()
         self._families.clear()
         with suppress(Exception):  # reports the failure of an earlier write, after closing
@@ -185,10 +158,10 @@ class RocksStorage:
         self._families += [self._db.get_column_family(_name(f)) for f in Family]
         self._handles += [self._db.get_column_family_handle(_name(f)) for f in Family]
 
-    def _write(self, raw: WriteBatch) -> None:
+    def _write(self, batch: Batch) -> None:
         for _ in range(_STALL_MS):
             try:
-                self._db.write(raw, self._write_options)
+                self._db.write(self._raw(batch), self._write_options)
             except Exception as cause:
                 behind = "Write stall" in str(cause)
                 if not behind or self._db.property_int_value("rocksdb.background-errors"):
@@ -197,6 +170,18 @@ class RocksStorage:
             else:
                 return
         raise TimeoutError("RocksDB is too far behind with its files")
+
+    def _raw(self, batch: Batch) -> WriteBatch:
+        """The changes as RocksDB takes them. Made for each try: a failed write uses it up as well."""
+        raw, handles = WriteBatch(raw_mode=True), self._handles
+        for family, key, value, end in batch.changes:
+            if value is not None:
+                raw.put(key, value, handles[family])
+            elif end is None:
+                raw.delete(key, handles[family])
+            else:
+                raw.delete_range(key, end, handles[family])
+        return raw
 
     def _failed(self, reason: str) -> StoreFailed:
         if any(words in reason.lower() for words in _NO_ROOM) or not self._has_room():
@@ -227,7 +212,7 @@ class RocksStorage:
         if any(next(self.scan(family), None) is not None for family in Family):
             raise StoreCorrupt(f"the store in {self._path} has lost its identity")
         node = secrets.randbits(NODE_BITS)
-        batch = self.batch()
+        batch = Batch()
         batch.put(Family.DEFAULT, _NODE_KEY, node.to_bytes(8, "big"))
         self.write(batch)
         return node

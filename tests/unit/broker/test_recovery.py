@@ -7,7 +7,7 @@ from fila.broker.recovery import CLOCK_KEY, recover
 from fila.config import LimitsConfig
 from fila.core.errors import StoreCorrupt
 from fila.storage import codec, keys
-from fila.storage.base import Family
+from fila.storage.base import Batch, Family
 from fila.storage.rocks import RocksStorage
 from tests.helpers.broker import MS, NODE, Driver, incoming, messages_of
 from tests.support.faulty import FaultyStorage
@@ -33,7 +33,7 @@ def driver(request, tmp_path):
 
 
 def put(driver, family, key, value):
-    batch = driver.store.batch()
+    batch = Batch()
     batch.put(family, key, value)
     driver.store.write(batch)
 

@@ -14,7 +14,7 @@ from rocksdict import Options, Rdict
 from fila.core.errors import StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
 from fila.core.ids import NODE_BITS
 from fila.storage import rocks
-from fila.storage.base import Family
+from fila.storage.base import Batch, Family
 from fila.storage.rocks import FORMAT, FORMAT_FILE, RocksStorage
 
 MESSAGES = Family.MESSAGES
@@ -30,7 +30,7 @@ def value(number):
 
 
 def fill(store, numbers):
-    batch = store.batch()
+    batch = Batch()
     for number in numbers:
         batch.put(MESSAGES, key(number), value(number))
     store.write(batch)
@@ -93,7 +93,7 @@ def test_everything_is_there_after_closing_and_opening(tmp_path):
     """All families, and the identity."""
     store = RocksStorage(tmp_path / "store")
     node = store.node
-    batch = store.batch()
+    batch = Batch()
     for family in Family:
         batch.put(family, b"k", family.name.encode())
     store.write(batch)
@@ -251,7 +251,7 @@ def test_a_damaged_message_is_refused_when_it_is_read(damaged, read):
 def test_a_lost_identity_is_refused(damaged):
     """Without it every id that was given out would be a stranger's."""
     store = RocksStorage(damaged)
-    batch = store.batch()
+    batch = Batch()
     batch.delete(Family.DEFAULT, b"node")
     store.write(batch)
     store.close()
@@ -332,7 +332,7 @@ def test_a_batch_from_before_the_failure_can_be_written_after_it(small_disk):
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(16 << 20))
     store = RocksStorage(small_disk / "store")
-    planned = store.batch()
+    planned = Batch()
     planned.put(MESSAGES, b"planned", b"before")
     count = fill_up(store)
     ballast.unlink()
@@ -471,3 +471,14 @@ def test_closing_twice_is_no_error(tmp_path):
     store.close()
     with suppress(StoreFailed):
         store.get(MESSAGES, b"k")
+
+
+def test_a_write_that_comes_while_rocksdb_is_behind_waits_for_it(tmp_path):
+    """With buffers far smaller than what is written, RocksDB asks for patience all the time; no write fails for it."""
+    store = RocksStorage(tmp_path, write_buffer_bytes=64 << 10)
+    for number in range(400):
+        batch = Batch()
+        batch.put(Family.MESSAGES, number.to_bytes(8, "big"), bytes(100_000))
+        store.write(batch)
+    assert sum(1 for _ in store.scan(Family.MESSAGES)) == 400
+    store.close()

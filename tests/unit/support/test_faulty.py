@@ -3,13 +3,13 @@
 import pytest
 
 from fila.core.errors import StoreFailed, StoreFull
-from fila.storage.base import Family
+from fila.storage.base import Batch, Family
 from fila.storage.memory import MemoryStorage
 from tests.support.faulty import FaultyStorage
 
 
 def write(store, key):
-    batch = store.batch()
+    batch = Batch()
     batch.put(Family.MESSAGES, key, b"")
     store.write(batch)
 
