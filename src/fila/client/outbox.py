@@ -2,7 +2,8 @@
 
 Rules:
 - Batches leave in the order in which they were made and are answered in that order.
-- At most `window` batches are unanswered.
+- At most `window` batches are unanswered, and only two while the last one is small: what gathers meanwhile then travels
+  as one batch. Otherwise a hiccup fills the window with single messages, and each waits for all before it from then on.
 - When the connection is lost, the unanswered batches go first onto the next stream, the same bytes in the same order,
   so their sequence numbers never go backwards.
 - A batch that nobody waits for any more is not sent again, and never under another number.
@@ -17,6 +18,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from fila.client.waiter import Waiter
+
+#: While the last batch under way is smaller than this, no more than so many are under way.
+SMALL_BYTES = 64 * 1024
+SMALL_WINDOW = 2
 
 W = TypeVar("W", bound=Waiter)
 
@@ -55,12 +60,18 @@ class Outbox(Generic[W]):
         """The batch to write now: left over from an earlier stream, else from `make`. None when it is time to wait."""
         if not self:
             self._probing = False
-        if len(self._sent) >= (1 if self._probing else self._window):
+        if len(self._sent) >= self._room():
             return None
         batch = self._left_over() or make()
         if batch is not None:
             self._sent.append(batch)
         return batch
+
+    def _room(self) -> int:
+        if self._probing:
+            return 1
+        small = self._sent and len(self._sent[-1].data) < SMALL_BYTES
+        return min(self._window, SMALL_WINDOW) if small else self._window
 
     def answered(self) -> Batch[W] | None:
         """The batch that the next answer belongs to; None when nothing was asked."""

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fila.client.errors import InternalError
-from fila.client.outbox import Batch, Outbox
+from fila.client.outbox import SMALL_BYTES, Batch, Outbox
 from fila.client.reply import ThreadReply
 from fila.client.waiter import Waiter
 
 
-def batch(number: int) -> Batch[Waiter]:
-    return Batch(str(number).encode(), [Waiter(ThreadReply(), 0.0)])
+def batch(number: int, size: int = SMALL_BYTES) -> Batch[Waiter]:
+    return Batch(str(number).encode().rjust(size), [Waiter(ThreadReply(), 0.0)])
 
 
 def number(of: Batch[Waiter]) -> int:
@@ -53,7 +53,7 @@ class OutboxAgainstBroker(RuleBasedStateMachine):
         if not self.gathered:
             return None
         self.gathered -= 1
-        self.made.append(batch(len(self.made) + 1))
+        self.made.append(batch(len(self.made) + 1, size=len(self.made) % 3 * SMALL_BYTES))
         return self.made[-1]
 
     @rule(count=st.integers(1, 5))
@@ -163,6 +163,16 @@ def test_unanswered_batches_go_first_onto_the_next_stream_in_order_and_are_marke
     outbox.lost()
     assert [outbox.next(lambda: None) for _ in range(3)] == [made[1], made[2], None]
     assert [each.resent for each in sent if each is not None] == [False, True, True]
+
+
+def test_small_batches_leave_time_to_gather():
+    """While the last batch is small only two are under way; a large one does not hold back what follows."""
+    outbox: Outbox[Waiter] = Outbox(8)
+    small = iter([batch(n, size=1) for n in range(5)])
+    assert [outbox.next(lambda: next(small)) is not None for _ in range(4)] == [True, True, False, False]
+    outbox.answered()
+    large = iter([batch(n) for n in range(20)])
+    assert sum(outbox.next(lambda: next(large)) is not None for _ in range(20)) == 7
 
 
 def test_a_batch_that_nobody_waits_for_is_not_sent_again():
