@@ -43,6 +43,8 @@ class Delivered:
     tenant: str
     taken_at: float
     at: float
+    attempt: int = 0
+    """How often the broker had handed it out before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +138,17 @@ class Ledger:
 
         First in, first out is computed on the same run: the same messages in the order of their enqueueing, handed out
         at the moments at which messages were handed out.
+
+        A message that the broker had handed out before it was killed, and that never arrived, has had its turn already:
+        what it waits for after that is the end of its lease. It is left out.
         """
         first = self.first_deliveries()
         moments = [each.at for each in first]
         fifo_turns = {each.id: turn for turn, each in enumerate(sorted(first, key=lambda each: each.id))}
         rows: dict[str, list[tuple[float, ...]]] = {tenant.name: [] for tenant in self.tenants}
         for turn, each in enumerate(first):
+            if each.attempt:
+                continue
             gone = bisect_left(moments, each.taken_at)
             fifo_turn = max(gone, fifo_turns[each.id])
             row = (turn - gone, each.at - each.taken_at, fifo_turn - gone, moments[fifo_turn] - each.taken_at)

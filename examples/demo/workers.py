@@ -48,7 +48,10 @@ def work(addr: str, seconds_per_message: float, reports: "SimpleQueue[Received |
 
 
 def _deliveries(batch: Sequence[ConsumeMessage], now: float) -> list[Delivered]:
-    return [Delivered(each.id, each.headers[TENANT_HEADER], each.enqueued_at.timestamp(), now) for each in batch]
+    return [
+        Delivered(each.id, each.headers[TENANT_HEADER], each.enqueued_at.timestamp(), now, each.attempt_count)
+        for each in batch
+    ]
 
 
 def _ack(client: Client, batch: Sequence[ConsumeMessage]) -> list[str]:

@@ -38,6 +38,13 @@ def run_of(ledger, enqueued, delivered, acked=()):
     return book
 
 
+def test_what_was_on_its_way_when_the_server_died_has_had_its_turn(ledger):
+    """Its second delivery waits for the end of the lease, which says nothing about fairness."""
+    book = run_of(ledger, ["noisy", "quiet"], ["0-noisy"])
+    book.receive([ledger.Delivered("1-quiet", "quiet", -1.0, 500.0, attempt=1)])
+    assert [each.tenant.name for each in book.waits()] == ["noisy"]
+
+
 def test_a_lost_message_is_found(ledger):
     book = run_of(ledger, ["noisy", "vip"], ["0-noisy"])
     assert book.lost() == {"1-vip"}
