@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from fila.core.errors import BrokerError
 from fila.storage.codec import QueueRecord
 
+DEFAULT_PRIORITY = 5
+
 Outcome = int | BrokerError
 """What became of one message of a batch: its sequence number, or why it was refused."""
 
@@ -22,7 +24,7 @@ class Incoming:
         body: bytes,
         payload_bytes: int,
         delay_ms: int = 0,
-        priority: int = 5,
+        priority: int = DEFAULT_PRIORITY,
         dedup_key: str = "",
     ) -> None:
         self.queue = queue

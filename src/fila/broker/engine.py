@@ -13,7 +13,7 @@ from fila.broker.admin import plan_create, plan_delete
 from fila.broker.commands import ALONE, Command, CreateQueue, DeleteQueue, Enqueue, ReturnGrants, Settle
 from fila.broker.deliver import plan_delivery
 from fila.broker.enqueue import plan_enqueue
-from fila.broker.queue import NS_PER_MS, QueueState
+from fila.broker.queue import QueueState
 from fila.broker.recent import RecentRecords
 from fila.broker.recovery import CLOCK_KEY
 from fila.broker.settle import plan_expiry, plan_extensions, plan_promotion, plan_return, plan_settle
@@ -22,6 +22,7 @@ from fila.broker.tick import Arrivals, Delivery, Tick
 from fila.config import SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, Overloaded, StoreFailed
+from fila.core.ids import NS_PER_MS
 from fila.core.schedule import Delayed
 from fila.storage import keys
 from fila.storage.base import Batch, Family, Storage

@@ -2,12 +2,13 @@
 
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
-from fila.broker.queue import LARGE_BYTES, NS_PER_MS
+from fila.broker.queue import LARGE_BYTES
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
 from fila.core import errors
 from fila.core.dedup import SEQUENCES_KEPT
 from fila.core.errors import BrokerError, StaleSequence
+from fila.core.ids import NS_PER_MS
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 

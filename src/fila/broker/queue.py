@@ -7,6 +7,7 @@ from fila.core.consumers import Consumers
 from fila.core.dedup import DedupKeys
 from fila.core.drr import IDLE, Drr
 from fila.core.errors import InvalidArgument
+from fila.core.ids import NS_PER_MS
 from fila.core.leases import Leases
 from fila.core.pending import FairKey, Lane
 from fila.core.schedule import Schedule
@@ -15,7 +16,6 @@ from fila.storage.codec import QueueRecord
 
 DEFAULT_KEY = "default"
 MAX_WEIGHT = 1000
-NS_PER_MS = 1_000_000
 LARGE_BYTES = 64 << 10
 
 

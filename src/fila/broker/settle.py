@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from fila.broker.admission import check_delay
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGrants, Settle
-from fila.broker.queue import NS_PER_MS, QueueState
+from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
 from fila.broker.tick import Returned, Tick
 from fila.core.errors import BrokerError, LeaseEnded, LimitExceeded, MessageNotFound
+from fila.core.ids import NS_PER_MS
 from fila.core.leases import Grant
 from fila.storage import codec, keys
 from fila.storage.base import Family

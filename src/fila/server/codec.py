@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from google.protobuf.message import DecodeError
 
-from fila.broker.commands import AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome
+from fila.broker.commands import DEFAULT_PRIORITY, AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome
 from fila.broker.settle import token_text
 from fila.core.errors import BrokerError, InvalidArgument, LeaseEnded
 from fila.core.ids import MessageIds
@@ -20,7 +20,6 @@ from fila.server.status import status_of
 from fila.storage import codec, keys
 from fila.v1 import messages_pb2, service_pb2
 
-DEFAULT_PRIORITY = 5
 NS_PER_S = 1_000_000_000
 
 # Tags of length-delimited fields: number << 3 | 2.

@@ -38,6 +38,7 @@ from rocksdict import (
     WriteOptions,
 )
 
+from fila.config import StorageConfig
 from fila.core.errors import BrokerError, StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
@@ -47,6 +48,7 @@ FORMAT = 1
 
 FORMAT_FILE = "FILA_FORMAT"
 _NODE_KEY = b"node"
+_DEFAULTS = StorageConfig()
 _MIB = 1 << 20
 _SMALL_BUFFER = 8 * _MIB
 _STALL_MS = 10_000
@@ -60,9 +62,9 @@ class RocksStorage:
         self,
         path: Path,
         *,
-        durability: Literal["wal", "fsync"] = "wal",
-        write_buffer_bytes: int = 64 * _MIB,
-        block_cache_bytes: int = 32 * _MIB,
+        durability: Literal["wal", "fsync"] = _DEFAULTS.durability,
+        write_buffer_bytes: int = _DEFAULTS.write_buffer_bytes,
+        block_cache_bytes: int = _DEFAULTS.block_cache_bytes,
     ) -> None:
         self._path = path
         self._write_buffer_bytes = write_buffer_bytes
