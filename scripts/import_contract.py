@@ -2,6 +2,8 @@
 
 Rules:
 - A part is a direct child of the root package. One without a row fails: adding it means deciding what it imports.
+- A row may also name a package inside a part (`reconcile.domain`). It is then a part of its own, with its own row, that
+  the part around it may import; others import it only by its full name, or along with the whole part.
 - A row may name parts that do not exist yet.
 - The root's own `__init__` offers the SDK's public names, so it may import `client` and nothing else,
   and whoever may import `client` may import the root.
@@ -64,26 +66,29 @@ def _problems(
     graph: ImportGraph, root: str, rows: dict[str, Row], forbidden: dict[str, frozenset[str]]
 ) -> Iterator[str]:
     for module in sorted({root} | graph.find_descendants(root)):
-        part = _part_of(module, root)
+        part = _part_of(module, root, rows)
         row = rows.get(part) if part else Row(ROOT_MAY_IMPORT, frozenset())
         if row is None:
             yield f"{module}: the part {part!r} has no row in the table of imports"
             continue
         for imported in graph.find_modules_directly_imported_by(module):
-            if not _allowed(imported, root, part, row, forbidden.get(part, frozenset())):
+            target = _part_of(imported, root, rows) or "client"
+            if not _allowed(imported, root, part, target, row, forbidden.get(part, frozenset())):
                 lines = {d["line_number"] for d in graph.get_import_details(importer=module, imported=imported)}
                 yield f"{module} may not import {imported} (line {', '.join(map(str, sorted(lines)))})"
 
 
-def _allowed(imported: str, root: str, part: str, row: Row, forbidden: frozenset[str]) -> bool:
+def _allowed(imported: str, root: str, part: str, target: str, row: Row, forbidden: frozenset[str]) -> bool:
     top = imported.partition(".")[0]
     if top == root:
-        target = _part_of(imported, root) or "client"
-        return target in row.ours | {part}
+        allowed = row.ours | {part}
+        return target in allowed or target.partition(".")[0] in allowed
     if top in sys.stdlib_module_names:
         return top not in forbidden
     return row.external is None or top in row.external
 
 
-def _part_of(module: str, root: str) -> str:
-    return module.removeprefix(root).removeprefix(".").partition(".")[0]
+def _part_of(module: str, root: str, rows: dict[str, Row]) -> str:
+    inside = module.removeprefix(root).removeprefix(".")
+    nested = [part for part in rows if "." in part and f"{inside}.".startswith(f"{part}.")]
+    return max(nested, key=len, default=inside.partition(".")[0])

@@ -4,6 +4,7 @@ from grimp import ImportGraph
 from scripts.import_contract import PartsContract, Row
 
 TABLE = ["core -> | none", "storage -> core | rocksdict", "client -> | grpc", "cli -> client", "later -> core"]
+NESTED = ["rules -> rules.pure core", "rules.pure -> | none", "core -> | none", "user -> rules.pure", "all -> rules"]
 
 
 def problems(*imports, parts=TABLE, stdlib_forbidden=("core: asyncio time",)):
@@ -78,3 +79,31 @@ def test_a_row_without_a_bar_leaves_third_party_packages_open():
 def test_a_row_without_an_arrow_is_refused():
     with pytest.raises(ValueError, match="no '->' in 'core'"):
         Row.parse("core")
+
+
+@pytest.mark.parametrize(
+    "importer, imported",
+    [
+        ("fila.rules.store", "fila.rules.pure.models"),
+        ("fila.rules.pure.trust", "fila.rules.pure.models"),
+        ("fila.user.job", "fila.rules.pure.models"),
+        ("fila.all.job", "fila.rules.pure"),
+        ("fila.all.job", "fila.rules.store"),
+    ],
+)
+def test_a_package_inside_a_part_can_be_imported_by_its_own_name(importer, imported):
+    assert problems((importer, imported), parts=NESTED) == []
+
+
+@pytest.mark.parametrize(
+    "importer, imported",
+    [
+        ("fila.rules.pure.trust", "fila.rules.store"),
+        ("fila.rules.pure.trust", "fila.core.drr"),
+        ("fila.rules.pure", "sqlalchemy"),
+        ("fila.user.job", "fila.rules.store"),
+        ("fila.user.job", "fila.rules.purely"),
+    ],
+)
+def test_a_package_inside_a_part_does_not_inherit_what_the_part_may_do(importer, imported):
+    assert problems((importer, imported), parts=NESTED) == [f"{importer} may not import {imported} (line 7)"]
