@@ -1,0 +1,100 @@
+"""Jobs as text, for queues that keep them outside the process.
+
+The memory queue checks its jobs with the same codec, so that a job which works in a test works on Redis and on the
+broker, and nobody shares a mutable object with a worker by accident.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, Protocol
+
+from fila.jobs.errors import InvalidJob
+
+#: As much as the broker takes by default, so that the same jobs fit everywhere.
+MAX_JOB_BYTES = 4 * 1024 * 1024
+
+
+class JobCodec(Protocol):
+    """Turns a job into text and back. `decode(encode(job)) == job`. Both raise InvalidJob."""
+
+    def encode(self, job: Any) -> str: ...
+    def decode(self, text: str) -> Any: ...
+
+
+class JsonCodec:
+    """Jobs are JSON values: None, bool, int, float, str, lists of them, dicts of them by str."""
+
+    def encode(self, job: Any) -> str:
+        problem = _problem(job, "job", 0)
+        if problem:
+            raise InvalidJob(problem)
+        text = json.dumps(job, separators=(",", ":"), allow_nan=False)
+        if len(text) > MAX_JOB_BYTES:
+            raise InvalidJob(f"the job has {len(text)} bytes, {MAX_JOB_BYTES} can be stored")
+        return text
+
+    def decode(self, text: str) -> Any:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidJob(f"a stored job is not JSON: {error}") from error
+
+
+class DataclassCodec:
+    """Jobs are instances of one dataclass whose fields are JSON values."""
+
+    def __init__(self, kind: type[Any]) -> None:
+        if not dataclasses.is_dataclass(kind):
+            raise TypeError(f"{kind!r} is not a dataclass")
+        self._kind = kind
+        self._json = JsonCodec()
+
+    def encode(self, job: Any) -> str:
+        if type(job) is not self._kind:
+            raise InvalidJob(f"expected a {self._kind.__name__}, got {type(job).__name__}")
+        return self._json.encode({each.name: getattr(job, each.name) for each in dataclasses.fields(job)})
+
+    def decode(self, text: str) -> Any:
+        values = self._json.decode(text)
+        try:
+            return self._kind(**values)
+        except (TypeError, ValueError) as error:
+            raise InvalidJob(f"a stored job is not a {self._kind.__name__}: {error}") from error
+
+
+_MAX_DEPTH = 100
+
+
+def _problem(value: Any, place: str, depth: int) -> str | None:
+    """Why the value would not come back as it is, naming the place in it; None when it would."""
+    if depth > _MAX_DEPTH:
+        return f"{place} is nested deeper than {_MAX_DEPTH} levels"
+    if value is None or type(value) is bool:
+        return None
+    if type(value) is int:
+        # Python reads back no more than 4300 digits.
+        return None if value.bit_length() < 10_000 else f"{place} is a number of too many digits"
+    if type(value) is str:
+        return None if _encodable(value) else f"{place} is text that UTF-8 cannot hold"
+    if type(value) is float:
+        return None if value - value == 0 else f"{place} is {value!r}, which JSON cannot hold"
+    if type(value) is list:
+        return next(filter(None, (_problem(each, f"{place}[{n}]", depth + 1) for n, each in enumerate(value))), None)
+    if type(value) is dict:
+        for name, each in value.items():
+            if type(name) is not str or not _encodable(name):
+                return f"{place} has the key {name!r}: keys are text"
+            if problem := _problem(each, f"{place}[{name!r}]", depth + 1):
+                return problem
+        return None
+    return f"{place} is a {type(value).__name__}, which JSON cannot hold"
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
