@@ -170,8 +170,8 @@ class Driver:
         self.ask(lambda reply: CreateQueue(queue_record(name, **settings), reply))
         return self.state.queues[name]
 
-    def delete(self, name: str) -> int:
-        count: int = self.ask(lambda reply: DeleteQueue(name, reply))
+    def delete(self, name: str, *, force: bool = False) -> int:
+        count: int = self.ask(lambda reply: DeleteQueue(name, reply, force))
         return count
 
     def enqueue(self, *messages: Incoming, producer: str = "", sequence: int = 0) -> list[Outcome]:

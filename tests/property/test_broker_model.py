@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fila.broker.commands import AckGroup, CreateQueue, DeleteQueue, Enqueue, ExtendGroup, Nack, Settle
 from fila.broker.engine import RETRY_AFTER_FAILURE, SILENT_AFTER, SWEEP_EVERY
+from fila.broker.failure import HISTORY
 from fila.broker.settle import token_text
 from fila.config import LimitsConfig
 from fila.core.errors import (
@@ -26,6 +27,7 @@ from fila.core.errors import (
     InvalidArgument,
     LimitExceeded,
     MessageNotFound,
+    NotNow,
     QueueAlreadyExists,
     QueueNotFound,
     StaleSequence,
@@ -42,9 +44,12 @@ LIMITS = LimitsConfig(
     max_payload_bytes=8, max_headers=3, max_name_bytes=12, max_key_bytes=7, max_batch_messages=5, max_queues=3
 )
 QUEUES = ("a", "b b", "ü", "c")
+DEAD = ".dlq"
 FAIRNESS, WEIGHT = "tenant", "weight"
 VISIBILITY_MS = {"a": 30_000, "b b": 2_000, "ü": 700_000, "c": 30_000}
 DEDUP_MS = {"a": 60_000, "b b": 5_000, "ü": 60_000, "c": 0}
+MAX_ATTEMPTS = {"a": 0, "b b": 2, "ü": 1, "c": 0}
+RETRY_MS = {"a": 0, "b b": 0, "ü": 0, "c": 700}
 
 
 @dataclass
@@ -148,6 +153,17 @@ class BrokerMachine(RuleBasedStateMachine):
         self.body = 0
         self.settled: list[tuple[Pending, Expected]] = []
         self.holders: dict[int, Recipient | None] = {}
+        self.buried: list[tuple[str, int]] = []
+        """Messages that die in this tick"""
+
+    def bury(self) -> None:
+        """Move what has died to the dead-letter queues, whose consumers see it in the next tick."""
+        for name, seq in self.buried:
+            message = self.queues[name].messages.pop(seq)
+            message.queue = name + DEAD
+            self.queues[name + DEAD].messages[seq] = message
+            self.known_ids.append((name + DEAD, seq))
+        self.buried.clear()
 
     def open_store(self) -> Storage:
         return MemoryStorage()
@@ -174,12 +190,16 @@ class BrokerMachine(RuleBasedStateMachine):
             fairness_header=FAIRNESS,
             weight_header=WEIGHT,
             quantum=1,
+            max_attempts=MAX_ATTEMPTS.get(name, 0),
+            retry_delay_ms=RETRY_MS.get(name, 0),
+            retry_backoff=2.0,
+            retry_max_delay_ms=1500,
         )
         self.submit("create", (name,), lambda reply: CreateQueue(record, reply))
 
-    @rule(name=st.sampled_from([*QUEUES[2:], *QUEUES, "nowhere"]))
-    def delete_queue(self, name: str) -> None:
-        self.submit("delete", (name,), lambda reply: DeleteQueue(name, reply))
+    @rule(name=st.sampled_from([*QUEUES[2:], *QUEUES, "nowhere", "b b.dlq"]), force=st.booleans())
+    def delete_queue(self, name: str, force: bool) -> None:
+        self.submit("delete", (name, force), lambda reply: DeleteQueue(name, reply, force))
 
     @rule(
         batch=st.one_of(specs, good_specs),
@@ -212,7 +232,9 @@ class BrokerMachine(RuleBasedStateMachine):
             lambda reply: Enqueue(messages, reply, producer, sequence),
         )
 
-    @rule(name=st.sampled_from([*QUEUES[:3], "nowhere"]), max_in_flight=st.integers(1, 4), ticks=ticks)
+    @rule(
+        name=st.sampled_from([*QUEUES[:3], "nowhere", "b b.dlq", "ü.dlq"]), max_in_flight=st.integers(1, 4), ticks=ticks
+    )
     def join(self, name: str, max_in_flight: int, ticks: int) -> None:
         try:
             recipient = self.driver.join(name, max_in_flight)
@@ -310,6 +332,7 @@ class BrokerMachine(RuleBasedStateMachine):
         for pending, expected in self.settled:
             compare_failures(pending.answers, expected)
         self.settled.clear()
+        self.bury()
         if rested and not alone:
             self.check_deliveries(ready, handed, events)
         else:
@@ -381,19 +404,25 @@ class BrokerMachine(RuleBasedStateMachine):
             expect_error(pending, InvalidArgument)
         elif name in self.queues:
             expect_error(pending, QueueAlreadyExists)
-        elif len(self.queues) >= LIMITS.max_queues:
+        elif len(self.queues) >= 2 * LIMITS.max_queues:
             expect_error(pending, LimitExceeded)
         else:
             assert pending.answers == [None]
             self.queues[name] = Queue()
+            self.queues[name + DEAD] = Queue()
 
-    def do_delete(self, pending: Pending, name: str, events: dict[int, str], _: Any) -> None:
+    def do_delete(self, pending: Pending, name: str, force: bool, events: dict[int, str], _: Any) -> None:
         if name not in self.queues:
             return expect_error(pending, QueueNotFound)
-        queue = self.queues.pop(name)
-        assert pending.answers == [len(queue.messages)]
-        assert all(isinstance(consumer.ended, QueueNotFound) for consumer in queue.consumers)
-        events.update(dict.fromkeys(queue.messages, "delete queue"))
+        if name.endswith(DEAD):
+            return expect_error(pending, InvalidArgument)
+        if self.queues[name + DEAD].messages and not force:
+            return expect_error(pending, NotNow)
+        leaving = [self.queues.pop(name), self.queues.pop(name + DEAD)]
+        assert pending.answers == [sum(len(queue.messages) for queue in leaving)]
+        for queue in leaving:
+            assert all(isinstance(consumer.ended, QueueNotFound) for consumer in queue.consumers)
+            events.update(dict.fromkeys(queue.messages, "delete queue"))
         return None
 
     def do_enqueue(
@@ -486,7 +515,7 @@ class BrokerMachine(RuleBasedStateMachine):
                 error = InvalidArgument if name in self.queues else QueueNotFound
                 expected.append((name, self.driver.id(seq), error))
             elif (message := self.held(name, seq, token, events, expected)) is not None:
-                message.expires_at = self.driver.now + (extend_ms or VISIBILITY_MS[name]) * MS
+                message.expires_at = self.driver.now + (extend_ms or VISIBILITY_MS[name.removesuffix(DEAD)]) * MS
                 events[seq] = "extend"
 
     def do_return(self, _: Pending, recipient: Recipient, events: dict[int, str], __: Any) -> None:
@@ -513,6 +542,12 @@ class BrokerMachine(RuleBasedStateMachine):
         return None
 
     def give_back(self, seq: int, message: Message, event: str, events: dict[int, str], delay_ms: int = 0) -> None:
+        limit = MAX_ATTEMPTS.get(message.queue, 0)
+        if limit and message.attempts + 1 >= limit:
+            event, delay_ms = "dead-letter", 0
+            self.buried.append((message.queue, seq))
+        elif event == "nack" and RETRY_MS.get(message.queue):
+            event, delay_ms = "nack with delay", min(RETRY_MS[message.queue] * 2**message.attempts, 1500)
         message.state = State.DELAYED if delay_ms else State.READY
         message.due = self.driver.now + delay_ms * MS if delay_ms else 0
         message.attempts += event in COUNTS_AN_ATTEMPT
@@ -572,7 +607,7 @@ class BrokerMachine(RuleBasedStateMachine):
             held = {id(one): one.consumer.in_flight - len(fresh[id(one)]) for one in queue.consumers}
             freed: dict[int, int] = defaultdict(int)
             for seq, event in events.items():
-                freed[id(self.holders.get(seq))] += event in {"ack", "nack", "nack with delay", "expire"}
+                freed[id(self.holders.get(seq))] += event in {"ack", "nack", "nack with delay", "expire", "dead-letter"}
             credit = {id(one): one.consumer.max_in_flight - held[id(one)] - freed[id(one)] for one in queue.consumers}
             expected = min(sum(credit.values()), sum(len(seqs) for seqs in waiting.values()))
             assert sum(len(got) for got in fresh.values()) == expected
@@ -586,7 +621,7 @@ class BrokerMachine(RuleBasedStateMachine):
                     assert delivered.seq not in events
                     message.state, message.holder = State.LEASED, one
                     message.token = delivered.token
-                    message.expires_at = self.driver.now + VISIBILITY_MS[name] * MS
+                    message.expires_at = self.driver.now + VISIBILITY_MS[name.removesuffix(DEAD)] * MS
                     events[delivered.seq] = "lease"
                     self.old_tokens.append(delivered.token)
             for key, seqs in chosen.items():
@@ -645,9 +680,15 @@ class BrokerMachine(RuleBasedStateMachine):
         assert found == {
             seq: (one.queue, one.key, one.priority, one.weight, 1, one.body) for seq, one in messages.items()
         }
-        assert {
-            keys.read_attempts(key): codec.read_attempts(value) for key, value in stored[Family.ATTEMPTS].items()
-        } == {(one.queue, seq): one.attempts for seq, one in messages.items() if one.attempts}
+        kept = {
+            (one.queue, seq, number)
+            for seq, one in messages.items()
+            for number in (
+                *range(max(one.attempts - HISTORY, 0) + 1, one.attempts + 1),
+                *[0] * one.queue.endswith(DEAD),
+            )
+        }
+        assert {keys.read_attempt(key) for key in stored[Family.ATTEMPTS]} == kept
         assert {keys.read_scheduled(key) for key in stored[Family.SCHEDULED]} == {
             (one.due, one.queue, seq) for seq, one in messages.items() if one.state is State.DELAYED
         }

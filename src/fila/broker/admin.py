@@ -1,34 +1,79 @@
 """Planning changes of queues, and looking at them."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import nlargest
 
 from fila.broker.admission import check_queue_name
-from fila.broker.commands import CreateQueue, DeleteQueue
-from fila.broker.queue import Counters, QueueState
+from fila.broker.commands import CreateQueue, DeleteQueue, UpdateQueue
+from fila.broker.queue import Counters, QueueState, dead_letter_name
 from fila.broker.state import BrokerState
 from fila.broker.tick import Tick
-from fila.core.errors import LimitExceeded, QueueAlreadyExists, QueueNotFound
+from fila.core.errors import InvalidArgument, LimitExceeded, NotNow, QueueAlreadyExists, QueueNotFound, quoted
 from fila.storage import codec, keys
 from fila.storage.base import Family
 from fila.storage.codec import QueueRecord
 
+DEAD_LETTER_SETTINGS = {"visibility_timeout_ms", "quantum"}
+"""What can be set of a dead-letter queue."""
+
 
 def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
-    """Raises InvalidArgument, QueueAlreadyExists or LimitExceeded."""
+    """Make a queue and its dead-letter queue. Raises InvalidArgument, QueueAlreadyExists or LimitExceeded."""
     record = command.record
     check_queue_name(record.name, state.limits)
     if record.name in state.queues:
         raise QueueAlreadyExists(record.name)
-    if len(state.queues) >= state.limits.max_queues:
+    if sum(1 for queue in state.queues.values() if not queue.record.source) >= state.limits.max_queues:
         raise LimitExceeded(f"there are {state.limits.max_queues} queues already, which is the limit")
-    tick.batch.put(Family.QUEUES, keys.name(record.name), codec.queue(record))
-    tick.on_commit.append(lambda: state.queues.__setitem__(record.name, QueueState(record)))
+    graves = QueueRecord(
+        name=dead_letter_name(record.name),
+        created_at=record.created_at,
+        visibility_timeout_ms=record.visibility_timeout_ms,
+        quantum=record.quantum,
+        dedup_window_ms=0,
+        source=record.name,
+    )
+    for made in (QueueState(record), QueueState(graves)):
+        tick.batch.put(Family.QUEUES, made.prefix, codec.queue(made.record))
+        tick.on_commit.append(partial(state.queues.__setitem__, made.name, made))
+
+
+def plan_update(state: BrokerState, tick: Tick, command: UpdateQueue) -> QueueRecord:
+    """Raises QueueNotFound, or InvalidArgument for a setting that a dead-letter queue does not have."""
+    queue = state.queue(command.name)
+    if queue.record.source and not command.changes.keys() <= DEAD_LETTER_SETTINGS:
+        raise InvalidArgument(f"of a dead-letter queue only {' and '.join(sorted(DEAD_LETTER_SETTINGS))} can change")
+    record = replace(queue.record, **command.changes)
+    tick.batch.put(Family.QUEUES, queue.prefix, codec.queue(record))
+    tick.on_commit.append(lambda: queue.configure(record))
+    return record
 
 
 def plan_delete(state: BrokerState, tick: Tick, command: DeleteQueue) -> int:
-    """Remove a queue with all that belongs to it. Returns how many messages that were. Raises QueueNotFound."""
+    """Remove a queue with all that belongs to it. Returns how many messages that were.
+
+    Raises QueueNotFound, InvalidArgument for a dead-letter queue, or NotNow when there are dead letters.
+    """
     queue = state.queue(command.name)
+    if queue.record.source:
+        raise InvalidArgument(
+            f"{quoted(queue.name)} is the dead-letter queue of {quoted(queue.record.source)} and goes with it"
+        )
+    graves = state.dead_letters_of(queue)
+    leaving = [queue] if graves is None else [queue, graves]
+    if graves is not None and graves.held and not command.force:
+        raise NotNow(
+            f"queue {quoted(graves.name)} holds {graves.held} dead letters, which would go with it: "
+            "settle or redrive them first, or delete by force"
+        )
+    for each in leaving:
+        _plan_removal(tick, each)
+        tick.on_commit.append(partial(_forget, state, each))
+    return sum(each.held for each in leaving)
+
+
+def _plan_removal(tick: Tick, queue: QueueState) -> None:
     batch, prefix = tick.batch, queue.prefix
     batch.delete(Family.QUEUES, prefix)
     for family in (Family.MESSAGES, Family.LEASES, Family.ATTEMPTS):
@@ -38,8 +83,6 @@ def plan_delete(state: BrokerState, tick: Tick, command: DeleteQueue) -> int:
         batch.delete(Family.LEASE_EXPIRY, keys.grant_expiry(grant.expires_at, queue.name, grant.number))
     for due, seq, _, _ in queue.schedule.all():
         batch.delete(Family.SCHEDULED, keys.scheduled(due, queue.name, seq))
-    tick.on_commit.append(lambda: _forget(state, queue))
-    return queue.depth + len(queue.leases)
 
 
 def _forget(state: BrokerState, queue: QueueState) -> None:
@@ -58,6 +101,7 @@ class QueueSummary:
     delayed: int
     active_keys: int
     consumers: int
+    dead_letter_queue: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +134,7 @@ def summarize(queue: QueueState) -> QueueSummary:
         delayed=len(queue.schedule),
         active_keys=queue.active_keys,
         consumers=len(queue.consumers),
+        dead_letter_queue="" if queue.record.source else dead_letter_name(queue.name),
     )
 
 

@@ -3,10 +3,11 @@
 import unicodedata
 
 from fila.broker.commands import Incoming
+from fila.broker.queue import DEAD_LETTERS
 from fila.config import LimitsConfig
 from fila.core.errors import InvalidArgument, LimitExceeded
+from fila.core.policy import MAX_PRIORITY
 
-MAX_PRIORITY = 255
 MAX_PRODUCER_BYTES = 64
 
 
@@ -14,6 +15,10 @@ def check_queue_name(name: str, limits: LimitsConfig) -> None:
     """Raises InvalidArgument for a name that no queue may have."""
     if not name:
         raise InvalidArgument("a queue name must not be empty")
+    if name.endswith(DEAD_LETTERS):
+        raise InvalidArgument(
+            f"names that end in {DEAD_LETTERS} are those of dead-letter queues, made with their queues"
+        )
     if len(name.encode()) > limits.max_name_bytes:
         raise InvalidArgument(f"a queue name must not exceed {limits.max_name_bytes} bytes")
     if any(unicodedata.category(char)[0] == "C" for char in name):

@@ -1,13 +1,25 @@
 """The broker as the rest of the program sees it: awaitable calls around an engine that ticks on the event loop."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from fila.broker import admin
-from fila.broker.commands import Command, CreateQueue, DeleteQueue, Enqueue, Failure, Incoming, Outcome, Settle
+from fila.broker import admin, settings
+from fila.broker.commands import (
+    Command,
+    CreateQueue,
+    DeleteQueue,
+    Enqueue,
+    Failure,
+    Incoming,
+    Outcome,
+    SetConfig,
+    Settle,
+    UpdateQueue,
+)
 from fila.broker.engine import Engine
+from fila.broker.failure import Death, death_of
 from fila.broker.queue import QueueState
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, ShuttingDown
@@ -84,8 +96,22 @@ class Broker:
     async def create_queue(self, record: QueueRecord) -> None:
         await self._do(lambda reply: CreateQueue(record, reply))
 
-    async def delete_queue(self, name: str) -> int:
-        return await self._do(lambda reply: DeleteQueue(name, reply))  # type: ignore[no-any-return]
+    async def update_queue(self, name: str, changes: Mapping[str, Any]) -> QueueRecord:
+        return await self._do(lambda reply: UpdateQueue(name, changes, reply))  # type: ignore[no-any-return]
+
+    async def delete_queue(self, name: str, force: bool = False) -> int:
+        return await self._do(lambda reply: DeleteQueue(name, reply, force))  # type: ignore[no-any-return]
+
+    async def set_config(self, key: str, value: str | None) -> str | None:
+        """Set or remove an entry of the runtime configuration. Returns the value before, if there was one."""
+        return await self._do(lambda reply: SetConfig(key, value, reply))  # type: ignore[no-any-return]
+
+    def list_config(self, prefix: str) -> list[tuple[str, str]]:
+        return settings.find(self.state, prefix)
+
+    def death_of(self, queue: QueueState, seq: int) -> Death | None:
+        """How a dead letter died; None for a message that did not."""
+        return death_of(self._store, queue.name, seq)
 
     def list_queues(self) -> list[admin.QueueSummary]:
         return [admin.summarize(self.state.queues[name]) for name in sorted(self.state.queues)]

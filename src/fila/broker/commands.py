@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from fila.core.errors import BrokerError
 from fila.storage.codec import QueueRecord
@@ -123,14 +124,36 @@ class CreateQueue:
 
 
 @dataclass(slots=True)
+class UpdateQueue:
+    """Settings of a queue that change, by the names of the record's fields. Answered with the record from now on."""
+
+    name: str
+    changes: Mapping[str, Any]
+    reply: Callable[[QueueRecord | BrokerError], None]
+    size: int = 1
+
+
+@dataclass(slots=True)
 class DeleteQueue:
     """Answered with the number of messages that went with the queue."""
 
     name: str
     reply: Callable[[int | BrokerError], None]
+    force: bool = False
+    """Also when there are dead letters."""
     size: int = 1
 
 
-Command = Enqueue | Settle | ReturnGrants | CreateQueue | DeleteQueue
-ALONE = (CreateQueue, DeleteQueue)
+@dataclass(slots=True)
+class SetConfig:
+    """A value of the runtime configuration; None removes it. Answered with the value before, if there was one."""
+
+    key: str
+    value: str | None
+    reply: Callable[[str | BrokerError | None], None]
+    size: int = 1
+
+
+Command = Enqueue | Settle | ReturnGrants | CreateQueue | UpdateQueue | DeleteQueue | SetConfig
+ALONE = (CreateQueue, UpdateQueue, DeleteQueue, SetConfig)
 """Commands that have a tick to themselves, so that no other command has to foresee them."""

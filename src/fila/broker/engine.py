@@ -9,13 +9,24 @@ Time is an argument, in nanoseconds since the epoch.
 
 from collections import deque
 
-from fila.broker.admin import plan_create, plan_delete
-from fila.broker.commands import ALONE, Command, CreateQueue, DeleteQueue, Enqueue, ReturnGrants, Settle
+from fila.broker.admin import plan_create, plan_delete, plan_update
+from fila.broker.commands import (
+    ALONE,
+    Command,
+    CreateQueue,
+    DeleteQueue,
+    Enqueue,
+    ReturnGrants,
+    SetConfig,
+    Settle,
+    UpdateQueue,
+)
 from fila.broker.deliver import plan_delivery
 from fila.broker.enqueue import plan_enqueue
 from fila.broker.queue import QueueState
 from fila.broker.recent import RecentRecords
 from fila.broker.recovery import CLOCK_KEY
+from fila.broker.settings import plan_setting
 from fila.broker.settle import plan_expiry, plan_extensions, plan_promotion, plan_return, plan_settle
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Delivery, Tick
@@ -154,7 +165,7 @@ class Engine:
             return
         budget = self._config.max_tick_messages
         for queue in self.state.queues.values():
-            budget -= plan_expiry(tick, queue, budget)
+            budget -= plan_expiry(self.state, self._store, tick, queue, budget)
             budget -= plan_promotion(tick, queue, max(budget, 0))
             if budget <= 0:
                 return
@@ -197,13 +208,17 @@ class Engine:
             case Enqueue():
                 return plan_enqueue(self.state, self._store, tick, command)
             case Settle():
-                return plan_settle(self.state, tick, command)
+                return plan_settle(self.state, self._store, tick, command)
             case ReturnGrants():
-                plan_return(self.state, tick, command)
+                plan_return(self.state, self._store, tick, command)
             case CreateQueue():
                 plan_create(self.state, tick, command)
+            case UpdateQueue():
+                return plan_update(self.state, tick, command)
             case DeleteQueue():
                 return plan_delete(self.state, tick, command)
+            case SetConfig():
+                return plan_setting(self.state, tick, command)
         return None
 
     def _plan_deliveries(self, tick: Tick) -> None:
@@ -229,6 +244,7 @@ class Engine:
                 queue.make_ready(lane, seq, cost)
             self._want(queue)
         self._commit_returns(tick)
+        self._commit_dead(tick)
         for queue, grant in tick.extended:
             queue.leases.add(grant)
             self._due_at = min(self._due_at, grant.expires_at)
@@ -279,8 +295,26 @@ class Engine:
                 self._delay(queue, (back.due, back.seq, lane, cost))
             else:
                 queue.make_ready(lane, back.seq, cost)
-            setattr(queue.counters, back.counter, getattr(queue.counters, back.counter) + 1)
+            queue.counters.count_failure(back.kind)
             self._free_credit(queue, grant.consumer, 1)
+
+    def _commit_dead(self, tick: Tick) -> None:
+        for dead in tick.dead:
+            queue, graves = dead.queue, dead.graves
+            grant, (lane, seq, _) = queue.leases.release(dead.seq)
+            queue.attempts.pop(seq, None)
+            lane.key.live -= 1
+            queue.forget_if_gone(lane.key)
+            if seq in queue.large:
+                queue.large.remove(seq)
+                graves.large.add(seq)
+            queue.counters.count_failure(dead.kind)
+            queue.counters.dead_lettered += 1
+            self._free_credit(queue, grant.consumer, 1)
+            graves.attempts[seq] = dead.attempts
+            dead.lane.key.live += 1
+            graves.make_ready(dead.lane, seq, dead.cost)
+            self._want(graves)
 
     def _commit_acks(self, tick: Tick) -> None:
         for queue, seqs in tick.acked:

@@ -2,6 +2,7 @@
 
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
+from fila.broker.placement import place
 from fila.broker.queue import LARGE_BYTES
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
@@ -44,7 +45,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         try:
             arrivals = tick.arrivals.get(message.queue) or tick.arrivals_of(state.queue(message.queue))
             check_message(message, limits)
-            key, weight = arrivals.queue.classify(message.headers, limits.max_key_bytes)
+            placed = place(arrivals.queue.record, message.headers, limits)
         except BrokerError as error:
             outcomes.append(error)
             continue
@@ -53,9 +54,9 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             if earlier is not None:
                 outcomes.append(earlier)
                 continue
-        lane, ready = arrivals.lane(key, message.priority)
-        arrivals.weights[lane.key] = weight
-        record = head(weight, 1) + message.body
+        lane, ready = arrivals.lane(placed.fairness_key, message.priority)
+        arrivals.weights[lane.key] = placed.weight
+        record = head(placed.weight, 1) + message.body
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
         put(Family.MESSAGES, lane.prefix + put_u64(seq), record)

@@ -1,22 +1,25 @@
 """Everything the broker has in memory about one queue."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fila.core.consumers import Consumers
 from fila.core.dedup import DedupKeys
 from fila.core.drr import IDLE, Drr
-from fila.core.errors import InvalidArgument
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Leases
 from fila.core.pending import FairKey, Lane
+from fila.core.retry import RetryPolicy
 from fila.core.schedule import Schedule
 from fila.storage import keys
-from fila.storage.codec import QueueRecord
+from fila.storage.codec import Failed, QueueRecord
 
-DEFAULT_KEY = "default"
-MAX_WEIGHT = 1000
 LARGE_BYTES = 64 << 10
+DEAD_LETTERS = ".dlq"
+"""How the names of dead-letter queues end."""
+
+
+def dead_letter_name(queue: str) -> str:
+    return queue + DEAD_LETTERS
 
 
 @dataclass(slots=True)
@@ -29,6 +32,16 @@ class Counters:
     nacked: int = 0
     expired: int = 0
     returned: int = 0
+    dead_lettered: int = 0
+
+    def count_failure(self, kind: Failed) -> None:
+        match kind:
+            case Failed.NACKED:
+                self.nacked += 1
+            case Failed.EXPIRED:
+                self.expired += 1
+            case Failed.RETURNED:
+                self.returned += 1
 
 
 class QueueState:
@@ -46,16 +59,16 @@ class QueueState:
         "prefix",
         "ready",
         "record",
+        "retry",
         "schedule",
         "visibility_ns",
     )
 
     def __init__(self, record: QueueRecord) -> None:
-        self.record = record
         self.prefix = keys.name(record.name)
-        self.visibility_ns = record.visibility_timeout_ms * NS_PER_MS
         self.keys: dict[str, FairKey] = {}
         self.drr = Drr(record.quantum)
+        self.configure(record)
         self.schedule = Schedule()
         self.leases = Leases()
         self.attempts: dict[int, int] = {}
@@ -68,6 +81,19 @@ class QueueState:
         self.ready = 0
         """How many messages could be delivered now."""
 
+    def configure(self, record: QueueRecord) -> None:
+        """Go by these settings from now on."""
+        self.record = record
+        self.visibility_ns = record.visibility_timeout_ms * NS_PER_MS
+        self.drr.quantum = record.quantum
+        self.retry = RetryPolicy(
+            record.max_attempts,
+            record.retry_delay_ms,
+            record.retry_backoff,
+            record.retry_max_delay_ms,
+            record.retry_jitter,
+        )
+
     @property
     def name(self) -> str:
         return self.record.name
@@ -78,30 +104,14 @@ class QueueState:
         return self.ready + len(self.schedule)
 
     @property
+    def held(self) -> int:
+        """All messages, wherever they are."""
+        return self.depth + len(self.leases)
+
+    @property
     def active_keys(self) -> int:
         """How many fairness keys have messages that could be delivered now."""
         return sum(1 for key in self.drr.order() if key.ready)
-
-    def classify(self, headers: Mapping[str, str], max_key_bytes: int) -> tuple[str, int]:
-        """Fairness key and weight of a message. Raises InvalidArgument for headers that name no valid ones."""
-        record = self.record
-        key, weight = DEFAULT_KEY, 1
-        if record.fairness_header:
-            given = headers.get(record.fairness_header)
-            key = given or DEFAULT_KEY
-            if given and (len(given) > max_key_bytes or len(given.encode()) > max_key_bytes):
-                raise InvalidArgument(
-                    f'header "{record.fairness_header}" is the fairness key and must not exceed {max_key_bytes} bytes'
-                )
-        if record.weight_header:
-            text = headers.get(record.weight_header)
-            if text is not None:
-                weight = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_WEIGHT)) else 0
-                if not 1 <= weight <= MAX_WEIGHT:
-                    raise InvalidArgument(
-                        f'header "{record.weight_header}" is the weight and must be a number from 1 to {MAX_WEIGHT}'
-                    )
-        return key, weight
 
     def find_lane(self, key: str, priority: int) -> Lane | None:
         known = self.keys.get(key)

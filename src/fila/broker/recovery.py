@@ -42,6 +42,7 @@ def recover(store: Storage, node: int, limits: LimitsConfig) -> BrokerState:
             record = codec.read_queue(value)
             state.queues[record.name] = QueueState(record)
         cleanup = Batch()
+        _load_config(state, store)
         _load_attempts(state, store)
         _load_producers(state, store)
         found = _Found()
@@ -57,11 +58,22 @@ def recover(store: Storage, node: int, limits: LimitsConfig) -> BrokerState:
     return state
 
 
+def _load_config(state: BrokerState, store: Storage) -> None:
+    for key, value in store.scan(Family.STATE):
+        name, end = keys.read_name(key, 0)
+        if end != len(key):
+            raise ValueError("a key has the wrong length")
+        state.config[name] = codec.read_setting(value)
+
+
 def _load_attempts(state: BrokerState, store: Storage) -> None:
     for key, value in store.scan(Family.ATTEMPTS):
-        queue, seq = keys.read_attempts(key)
-        if queue in state.queues:
-            state.queues[queue].attempts[seq] = codec.read_attempts(value)
+        queue, seq, number = keys.read_attempt(key)
+        if not number:
+            codec.read_death(value)
+        elif queue in state.queues:
+            codec.read_attempt(value)
+            state.queues[queue].attempts[seq] = number  # the last of them is the highest
 
 
 def _load_producers(state: BrokerState, store: Storage) -> None:

@@ -1,17 +1,20 @@
 """Planning what consumers say of the messages they hold, and what happens when they say nothing."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from fila.broker.admission import check_delay
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGrants, Settle
+from fila.broker.failure import FailedAttempt, drop_history, plan_failure
 from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
-from fila.broker.tick import Returned, Tick
-from fila.core.errors import BrokerError, LeaseEnded, LimitExceeded, MessageNotFound
+from fila.broker.tick import Tick
+from fila.core.errors import BrokerError, LeaseEnded, LimitExceeded, MessageNotFound, Overloaded
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Grant
 from fila.storage import codec, keys
-from fila.storage.base import Family
+from fila.storage.base import Family, Storage
+from fila.storage.codec import Failed
 
 _Move = tuple[QueueState, Grant, int]
 """A message's queue, the grant that holds it, and when its lease ends from now on."""
@@ -22,7 +25,7 @@ def token_text(token: int) -> str:
     return f"{token:016x}"
 
 
-def plan_settle(state: BrokerState, tick: Tick, command: Settle) -> list[Failure]:
+def plan_settle(state: BrokerState, store: Storage, tick: Tick, command: Settle) -> list[Failure]:
     """Acks, then nacks; each message succeeds or fails by itself. Extensions are left to `plan_extensions`.
 
     Raises LimitExceeded for a batch that is too large.
@@ -34,7 +37,7 @@ def plan_settle(state: BrokerState, tick: Tick, command: Settle) -> list[Failure
         failures += _plan_acks(state, tick, acks)
     for nack in command.nacks:
         try:
-            _plan_nack(state, tick, nack)
+            _plan_nack(state, store, tick, nack)
         except BrokerError as error:
             failures.append(Failure(nack.queue, nack.message_id, error))
     tick.extensions += [(group, failures) for group in command.extends]
@@ -62,21 +65,18 @@ def plan_extensions(state: BrokerState, tick: Tick) -> None:
         put_grant(tick, queue, grant)
 
 
-def plan_return(state: BrokerState, tick: Tick, command: ReturnGrants) -> None:
-    """Give back what a consumer that has gone was holding."""
+def plan_return(state: BrokerState, store: Storage, tick: Tick, command: ReturnGrants) -> None:
+    """Give back what a consumer that has gone was holding. What one tick cannot move expires in its time."""
     queue = state.queues.get(command.queue)
     if queue is not None:
         for grant in queue.leases.of_consumer(command.consumer):
-            _give_back_all(tick, queue, grant, "returned")
+            _fail_all(state, store, tick, queue, grant, Failed.RETURNED)
 
 
-def plan_expiry(tick: Tick, queue: QueueState, limit: int) -> int:
+def plan_expiry(state: BrokerState, store: Storage, tick: Tick, queue: QueueState, limit: int) -> int:
     """Give back what was held for too long, until about `limit` messages. Returns how many."""
-    count = 0
-    for grant in queue.leases.expired(tick.now, limit):
-        count += len(grant.members)
-        _give_back_all(tick, queue, grant, "expired")
-    return count
+    expired = queue.leases.expired(tick.now, limit)
+    return sum(_fail_all(state, store, tick, queue, grant, Failed.EXPIRED) for grant in expired)
 
 
 def plan_promotion(tick: Tick, queue: QueueState, limit: int) -> int:
@@ -104,7 +104,7 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
             continue
         delete(Family.MESSAGES, grant.members[seq][0].prefix + keys.u64(seq))
         if seq in attempts:
-            delete(Family.ATTEMPTS, keys.attempts(queue.name, seq))
+            drop_history(tick, queue, seq)
         tick.gone[seq] = False
         leaving[grant] = leaving.get(grant, 0) + 1
         done.append(seq)
@@ -114,14 +114,14 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
     return failures
 
 
-def _plan_nack(state: BrokerState, tick: Tick, nack: Nack) -> None:
+def _plan_nack(state: BrokerState, store: Storage, tick: Tick, nack: Nack) -> None:
     queue = state.queue(nack.queue)
     check_delay(nack.delay_ms, state.limits)
     ((message_id, seq, grant),) = _held(state, tick, queue, AckGroup(nack.queue, [nack.message_id], nack.token))
     if grant is None:
         raise _not_held(tick, queue, message_id, seq)
-    due = tick.now + nack.delay_ms * NS_PER_MS if nack.delay_ms else 0
-    _give_back(tick, queue, grant, seq, due, "nacked")
+    failed = FailedAttempt(queue, grant, seq, Failed.NACKED, nack.error, nack.delay_ms)
+    plan_failure(state, store, tick, failed)
 
 
 def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup, moves: dict[int, _Move]) -> list[Failure]:
@@ -179,17 +179,12 @@ def _read_token(text: str) -> int | None:
         return -1
 
 
-def _give_back_all(tick: Tick, queue: QueueState, grant: Grant, counter: str) -> None:
-    for seq in grant.members:
-        if seq not in tick.gone:
-            _give_back(tick, queue, grant, seq, 0, counter)
-
-
-def _give_back(tick: Tick, queue: QueueState, grant: Grant, seq: int, due: int, counter: str) -> None:
-    attempts = queue.attempts.get(seq, 0) + 1
-    tick.batch.put(Family.ATTEMPTS, keys.attempts(queue.name, seq), codec.attempts(attempts))
-    if due:
-        tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
-    tick.gone[seq] = True
-    tick.drop_members(queue, grant, 1)
-    tick.returned.append(Returned(queue, seq, attempts, due, counter))
+def _fail_all(state: BrokerState, store: Storage, tick: Tick, queue: QueueState, grant: Grant, kind: Failed) -> int:
+    """Returns how many came back. The others have to wait for another tick."""
+    count = 0
+    with suppress(Overloaded):
+        for seq in grant.members:
+            if seq not in tick.gone:
+                plan_failure(state, store, tick, FailedAttempt(queue, grant, seq, kind))
+                count += 1
+    return count

@@ -18,6 +18,7 @@ from fila.core.pending import FairKey, Lane
 from fila.core.schedule import Delayed
 from fila.storage import keys
 from fila.storage.base import Batch, Family
+from fila.storage.codec import Failed
 
 
 @dataclass(slots=True)
@@ -63,7 +64,21 @@ class Returned:
     seq: int
     attempts: int
     due: int
-    counter: str
+    kind: Failed
+
+
+@dataclass(slots=True)
+class Dead:
+    """A message that moves from its consumer to a dead-letter queue."""
+
+    queue: QueueState
+    graves: QueueState
+    seq: int
+    lane: Lane
+    """Its place among the dead letters"""
+    cost: int
+    attempts: int
+    kind: Failed
 
 
 @dataclass(slots=True)
@@ -86,6 +101,9 @@ class Tick:
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
     acked: list[tuple[QueueState, list[int]]] = field(default_factory=list)
     returned: list[Returned] = field(default_factory=list)
+    dead: list[Dead] = field(default_factory=list)
+    moved_bytes: int = 0
+    """How much of the write are messages that move to other queues"""
     extensions: list[tuple[ExtendGroup, list[Failure]]] = field(default_factory=list)
     """What was asked, and where to say what failed"""
     extended: list[tuple[QueueState, Grant]] = field(default_factory=list)

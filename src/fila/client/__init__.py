@@ -1,11 +1,12 @@
 """The Python SDK. Import its public names from `fila`."""
 
-from fila.client.admin import KeyStats, QueueConfig, QueueCounters, QueueInfo, QueueStats, SchedulerStats
+from fila.client.admin import KeyStats, QueueConfig, QueueCounters, QueueInfo, QueueSettings, QueueStats, SchedulerStats
 from fila.client.aio import AsyncClient, AsyncConsumer
 from fila.client.encoding import OutgoingMessage
 from fila.client.errors import (
     AckManyError,
     ClientClosedError,
+    ConfigNotFoundError,
     EnqueueManyError,
     FailedPreconditionError,
     FilaError,
@@ -19,7 +20,7 @@ from fila.client.errors import (
     QueueNotFoundError,
     UnavailableError,
 )
-from fila.client.message import AsyncConsumeMessage, ConsumeMessage
+from fila.client.message import AsyncConsumeMessage, ConsumeMessage, DeadLetter, FailedAttempt
 from fila.client.sync import Client, Consumer
 
 __all__ = [
@@ -29,9 +30,12 @@ __all__ = [
     "AsyncConsumer",
     "Client",
     "ClientClosedError",
+    "ConfigNotFoundError",
     "ConsumeMessage",
     "Consumer",
+    "DeadLetter",
     "EnqueueManyError",
+    "FailedAttempt",
     "FailedPreconditionError",
     "FilaError",
     "FilaTimeoutError",
@@ -47,6 +51,7 @@ __all__ = [
     "QueueCounters",
     "QueueInfo",
     "QueueNotFoundError",
+    "QueueSettings",
     "QueueStats",
     "SchedulerStats",
     "UnavailableError",

@@ -1,10 +1,12 @@
-"""Queue administration."""
+"""Administration: queues and the runtime configuration."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from typing import Any, TypedDict
 
 from fila.client.connection import Connection
-from fila.client.errors import InvalidArgumentError
+from fila.client.errors import ConfigNotFoundError, InvalidArgumentError
 from fila.v1 import admin_pb2, admin_pb2_grpc
 
 
@@ -22,6 +24,38 @@ class QueueInfo:
     #: Fairness keys with something to deliver.
     active_keys: int
     consumers: int
+    #: Where its dead letters go; empty for a dead-letter queue.
+    dead_letter_queue: str
+
+
+class QueueSettings(TypedDict, total=False):
+    """What can be set of a queue. What is left out, or None, takes the broker's default or stays as it is."""
+
+    #: How long a consumer may hold a message before it is delivered again.
+    visibility_timeout_ms: int | None
+    #: The header whose value is a message's fairness key; empty means none.
+    fairness_header: str | None
+    #: The header whose value is the weight of a message's fairness key.
+    weight_header: str | None
+    #: What a key of weight 1 may spend in one round of the scheduler.
+    quantum: int | None
+    dedup_window_ms: int | None
+    #: Each of these headers that a message has makes a throttle key of it: "<header>:<value>".
+    throttle_headers: Sequence[str] | None
+    #: The header whose value is what delivering a message costs.
+    cost_header: str | None
+    #: A message that failed so often goes to the dead-letter queue; 0 means never.
+    max_attempts: int | None
+    #: How long a nacked message rests, and by how much longer each time.
+    retry_delay_ms: int | None
+    retry_backoff: float | None
+    retry_max_delay_ms: int | None
+    #: The part of the rest, 0 to 1, that is left to chance.
+    retry_jitter: float | None
+    #: Lua source of the hooks; empty means none.
+    script: str | None
+    script_timeout_ms: int | None
+    script_memory_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +67,16 @@ class QueueConfig:
     weight_header: str
     quantum: int
     dedup_window_ms: int
+    throttle_headers: tuple[str, ...]
+    cost_header: str
+    max_attempts: int
+    retry_delay_ms: int
+    retry_backoff: float
+    retry_max_delay_ms: int
+    retry_jitter: float
+    script: str
+    script_timeout_ms: int
+    script_memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +101,8 @@ class QueueCounters:
     expired: int
     #: Came back because their consumer went away.
     returned: int
+    #: Went to the dead-letter queue.
+    dead_lettered: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +138,31 @@ class Admin:
         response = await self._call(self._stub.CreateQueue, admin_pb2.CreateQueueRequest(name=name, config=config))
         return response.queue_id
 
-    async def delete_queue(self, name: str) -> int:
-        response = await self._call(self._stub.DeleteQueue, admin_pb2.DeleteQueueRequest(queue=name))
+    async def update_queue(self, name: str, config: admin_pb2.QueueConfig) -> QueueConfig:
+        response = await self._call(self._stub.UpdateQueue, admin_pb2.UpdateQueueRequest(queue=name, config=config))
+        return _config(response.config)
+
+    async def delete_queue(self, name: str, force: bool) -> int:
+        response = await self._call(self._stub.DeleteQueue, admin_pb2.DeleteQueueRequest(queue=name, force=force))
         return response.messages_deleted
+
+    async def set_config(self, key: str, value: str) -> None:
+        await self._call(self._stub.SetConfig, admin_pb2.SetConfigRequest(key=key, value=value))
+
+    async def get_config(self, key: str) -> str | None:
+        try:
+            response = await self._call(self._stub.GetConfig, admin_pb2.GetConfigRequest(key=key))
+        except ConfigNotFoundError:
+            return None
+        return response.value
+
+    async def list_config(self, prefix: str) -> dict[str, str]:
+        response = await self._call(self._stub.ListConfig, admin_pb2.ListConfigRequest(prefix=prefix))
+        return {entry.key: entry.value for entry in response.entries}
+
+    async def delete_config(self, key: str) -> bool:
+        response = await self._call(self._stub.DeleteConfig, admin_pb2.DeleteConfigRequest(key=key))
+        return response.existed
 
     async def list_queues(self) -> list[QueueInfo]:
         response = await self._call(self._stub.ListQueues, admin_pb2.ListQueuesRequest())
@@ -104,13 +172,7 @@ class Admin:
         response = await self._call(self._stub.GetStats, admin_pb2.GetStatsRequest(queue=name, max_keys=max_keys))
         return QueueStats(
             summary=_info(response.summary),
-            config=QueueConfig(
-                visibility_timeout_ms=response.config.visibility_timeout_ms,
-                fairness_header=response.config.fairness_header,
-                weight_header=response.config.weight_header,
-                quantum=response.config.quantum,
-                dedup_window_ms=response.config.dedup_window_ms,
-            ),
+            config=_config(response.config),
             counters=QueueCounters(
                 enqueued=response.counters.enqueued,
                 delivered=response.counters.delivered,
@@ -118,6 +180,7 @@ class Admin:
                 nacked=response.counters.nacked,
                 expired=response.counters.expired,
                 returned=response.counters.returned,
+                dead_lettered=response.counters.dead_lettered,
             ),
             scheduler=SchedulerStats(
                 response.scheduler.quantum, response.scheduler.round, response.scheduler.active_keys
@@ -129,31 +192,35 @@ class Admin:
         )
 
 
-def queue_config(
-    visibility_timeout_ms: int | None,
-    fairness_header: str | None,
-    weight_header: str | None,
-    quantum: int | None,
-    dedup_window_ms: int | None,
-) -> admin_pb2.QueueConfig:
-    """What to set; None leaves it to the broker. Raises InvalidArgumentError."""
-    numbers = {"visibility_timeout_ms": visibility_timeout_ms, "quantum": quantum, "dedup_window_ms": dedup_window_ms}
-    for setting, number in numbers.items():
-        if number is not None and number < 0:
-            raise InvalidArgumentError(f"{setting} must not be negative")
+def queue_config(settings: QueueSettings) -> admin_pb2.QueueConfig:
+    """What to set. Raises InvalidArgumentError."""
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    for name, value in given.items():
+        if isinstance(value, int) and value < 0:
+            raise InvalidArgumentError(f"{name} must not be negative")
+    headers = given.pop("throttle_headers", None)
     try:
-        return admin_pb2.QueueConfig(
-            visibility_timeout_ms=visibility_timeout_ms,
-            fairness_header=fairness_header,
-            weight_header=weight_header,
-            quantum=quantum,
-            dedup_window_ms=dedup_window_ms,
-        )
+        config = admin_pb2.QueueConfig(**given)
+        if headers is not None:
+            config.throttle_headers.SetInParent()
+            config.throttle_headers.names.extend(headers)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(str(error)) from error
+    return config
+
+
+def _config(config: admin_pb2.QueueConfig) -> QueueConfig:
+    plain = {field.name: getattr(config, field.name) for field in fields(QueueConfig)}
+    return QueueConfig(**plain | {"throttle_headers": tuple(config.throttle_headers.names)})
 
 
 def _info(summary: admin_pb2.QueueSummary) -> QueueInfo:
     return QueueInfo(
-        summary.name, summary.depth, summary.in_flight, summary.delayed, summary.active_keys, summary.consumers
+        name=summary.name,
+        depth=summary.depth,
+        in_flight=summary.in_flight,
+        delayed=summary.delayed,
+        active_keys=summary.active_keys,
+        consumers=summary.consumers,
+        dead_letter_queue=summary.dead_letter_queue,
     )

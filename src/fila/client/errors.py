@@ -4,6 +4,7 @@ FilaError
 +-- QueueNotFoundError        the queue does not exist
 +-- QueueAlreadyExistsError   a queue of that name exists
 +-- MessageNotFoundError      nobody holds the message under that lease (late, settled before, or never delivered)
++-- ConfigNotFoundError       the runtime configuration has no such entry
 +-- InvalidArgumentError      the request itself is wrong
 +-- FailedPreconditionError   the request is right, but not now
 +-- LimitExceededError        a size limit or backpressure of the broker
@@ -35,6 +36,10 @@ class QueueAlreadyExistsError(FilaError):
 
 class MessageNotFoundError(FilaError):
     """Nobody holds the message under that lease."""
+
+
+class ConfigNotFoundError(FilaError):
+    """The runtime configuration has no such entry."""
 
 
 class InvalidArgumentError(FilaError):
@@ -108,13 +113,15 @@ _BY_CODE: Mapping[grpc.StatusCode, type[FilaError]] = {
     grpc.StatusCode.UNAUTHENTICATED: PermissionDeniedError,
 }
 
+_NOT_FOUND: Mapping[str, type[FilaError]] = {"queue": QueueNotFoundError, "config": ConfigNotFoundError}
+
 _CODE_BY_NUMBER: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def from_status(code: grpc.StatusCode, text: str) -> FilaError:
-    """The error for a status. A NOT_FOUND is about a queue when its text says so, else about a message."""
+    """The error for a status. The first word of a NOT_FOUND says what was not found."""
     if code is grpc.StatusCode.NOT_FOUND:
-        return QueueNotFoundError(text) if text.startswith("queue ") else MessageNotFoundError(text)
+        return _NOT_FOUND.get(text.partition(" ")[0], MessageNotFoundError)(text)
     return _BY_CODE.get(code, InternalError)(text or code.name)
 
 

@@ -1,6 +1,7 @@
 """A message as a consumer receives it."""
 
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -18,6 +19,31 @@ class Settles(Protocol[Settled_co]):
         self, queue: str, message_id: str, error: str = "", *, delay_ms: int = 0, lease_id: str | None = None
     ) -> Settled_co: ...
     def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> Settled_co: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """One attempt of a dead letter."""
+
+    #: Counts from 1.
+    attempt: int
+    failed_at: datetime
+    #: "nacked", "expired" or "returned".
+    kind: str
+    #: What the consumer said.
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Where a dead letter comes from and how it died."""
+
+    source_queue: str
+    died_at: datetime
+    #: "max_attempts" or "on_failure".
+    reason: str
+    #: The last ones, oldest first.
+    attempts: tuple[FailedAttempt, ...]
 
 
 class Delivery(Generic[Settled_co]):
@@ -78,6 +104,17 @@ class Delivery(Generic[Settled_co]):
         return list(self._message.metadata.throttle_keys)
 
     @property
+    def cost(self) -> int:
+        """What delivering it spent of its key's share and of its throttles."""
+        return self._message.metadata.cost
+
+    @property
+    def dead_letter(self) -> DeadLetter | None:
+        """How it died, if it comes from a dead-letter queue."""
+        metadata = self._message.metadata
+        return _dead_letter(metadata.dead_letter) if metadata.HasField("dead_letter") else None
+
+    @property
     def enqueued_at(self) -> datetime:
         return self._message.timestamps.enqueued_at.ToDatetime(UTC)
 
@@ -99,6 +136,13 @@ class Delivery(Generic[Settled_co]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(id={self.id!r}, queue={self.queue!r}, attempt_count={self.attempt_count})"
+
+
+def _dead_letter(letter: messages_pb2.DeadLetter) -> DeadLetter:
+    attempts = (
+        FailedAttempt(one.attempt, one.failed_at.ToDatetime(UTC), one.kind, one.error) for one in letter.attempts
+    )
+    return DeadLetter(letter.source_queue, letter.died_at.ToDatetime(UTC), letter.reason, tuple(attempts))
 
 
 class ConsumeMessage(Delivery[None]):

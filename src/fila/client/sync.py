@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, Unpack
 
-from fila.client.admin import QueueInfo, QueueStats, queue_config
+from fila.client.admin import QueueConfig, QueueInfo, QueueSettings, QueueStats, queue_config
 from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import FilaError
@@ -123,23 +123,36 @@ class Client:
         """Ack messages in as few requests as possible. Raises AckManyError if some were not acked."""
         check_all([settled.result() for settled in [self._settle(acks) for acks in ack_groups(messages)]])
 
-    def create_queue(
-        self,
-        name: str,
-        *,
-        visibility_timeout_ms: int | None = None,
-        fairness_header: str | None = None,
-        weight_header: str | None = None,
-        quantum: int | None = None,
-        dedup_window_ms: int | None = None,
-    ) -> str:
-        """Create a queue and return its id. Raises QueueAlreadyExistsError."""
-        config = queue_config(visibility_timeout_ms, fairness_header, weight_header, quantum, dedup_window_ms)
-        return self._thread.run(self._session.admin.create_queue(name, config))
+    def create_queue(self, name: str, **settings: Unpack[QueueSettings]) -> str:
+        """Create a queue, with its dead-letter queue, and return its id. Raises QueueAlreadyExistsError."""
+        return self._thread.run(self._session.admin.create_queue(name, queue_config(settings)))
 
-    def delete_queue(self, name: str) -> int:
-        """Delete a queue and return how many messages went with it. Raises QueueNotFoundError."""
-        return self._thread.run(self._session.admin.delete_queue(name))
+    def update_queue(self, name: str, **settings: Unpack[QueueSettings]) -> QueueConfig:
+        """Change settings of a live queue; they hold for what happens from then on. Raises QueueNotFoundError."""
+        return self._thread.run(self._session.admin.update_queue(name, queue_config(settings)))
+
+    def delete_queue(self, name: str, *, force: bool = False) -> int:
+        """Delete a queue with its dead-letter queue and return how many messages went with them.
+
+        Raises QueueNotFoundError, or FailedPreconditionError when there are dead letters, unless `force` is set.
+        """
+        return self._thread.run(self._session.admin.delete_queue(name, force))
+
+    def set_config(self, key: str, value: str) -> None:
+        """Set an entry of the runtime configuration. Raises InvalidArgumentError."""
+        self._thread.run(self._session.admin.set_config(key, value))
+
+    def get_config(self, key: str) -> str | None:
+        """An entry of the runtime configuration, if it is set."""
+        return self._thread.run(self._session.admin.get_config(key))
+
+    def list_config(self, prefix: str = "") -> dict[str, str]:
+        """The entries of the runtime configuration whose keys begin with `prefix`."""
+        return self._thread.run(self._session.admin.list_config(prefix))
+
+    def delete_config(self, key: str) -> bool:
+        """Remove an entry of the runtime configuration. Returns whether there was one."""
+        return self._thread.run(self._session.admin.delete_config(key))
 
     def list_queues(self) -> list[QueueInfo]:
         """All queues, in the order of their names."""

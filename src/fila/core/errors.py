@@ -7,6 +7,8 @@ BrokerError
 ├── QueueAlreadyExists
 ├── MessageNotFound      no such message is leased
 │   └── LeaseEnded       it is still there, but not under that lease
+├── ConfigNotFound
+├── NotNow               something else must happen first
 ├── StaleSequence        a producer's batch from too far back to answer again
 ├── Overloaded           too much is waiting; try again later
 ├── ShuttingDown         the broker takes no more work
@@ -67,6 +69,17 @@ class LeaseEnded(MessageNotFound):
 
     def __init__(self, message_id: str, queue: str) -> None:
         BrokerError.__init__(self, f"message {message_id[:ECHO]} in queue {quoted(queue)}: its lease has ended")
+
+
+class ConfigNotFound(BrokerError):
+    """There is no such entry in the runtime configuration."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"config key {quoted(key)} is not set")
+
+
+class NotNow(BrokerError):
+    """The request is right, but something else must happen first."""
 
 
 class StaleSequence(BrokerError):

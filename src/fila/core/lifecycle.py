@@ -2,7 +2,7 @@
 
 The state is not stored as a field: it is where the message is (a lane, the schedule, a grant, nowhere). The table says
 which moves between those places are legal. Tests hold the broker to it, and the diagram in the documentation is drawn
-from it.
+from it. A dead letter is ready as any other message, in the dead-letter queue of the queue that it came from.
 """
 
 from enum import Enum
@@ -26,12 +26,13 @@ TRANSITIONS: dict[tuple[State, str], State] = {
     (State.LEASED, "nack with delay"): State.DELAYED,
     (State.LEASED, "expire"): State.READY,
     (State.LEASED, "consumer lost"): State.READY,
+    (State.LEASED, "dead-letter"): State.READY,
     (State.DELAYED, "delete queue"): State.NONE,
     (State.READY, "delete queue"): State.NONE,
     (State.LEASED, "delete queue"): State.NONE,
 }
 
-COUNTS_AN_ATTEMPT = frozenset({"nack", "nack with delay", "expire", "consumer lost"})
+COUNTS_AN_ATTEMPT = frozenset({"nack", "nack with delay", "expire", "consumer lost", "dead-letter"})
 """What adds one to a message's attempt count."""
 
 

@@ -1,12 +1,17 @@
-"""FilaAdmin: queues and what is known of them."""
+"""FilaAdmin: queues and what is known of them, and the runtime configuration."""
+
+from dataclasses import dataclass
+from typing import Any
 
 import grpc
+import structlog
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.broker import admin
 from fila.broker.broker import Broker
 from fila.config import DAY_MS, SchedulerConfig
-from fila.core.errors import InvalidArgument
+from fila.core.errors import ConfigNotFound, InvalidArgument
+from fila.core.policy import MAX_THROTTLE_KEYS
 from fila.server.types import Context
 from fila.storage.codec import QueueRecord
 from fila.v1 import admin_pb2 as pb
@@ -16,6 +21,12 @@ MAX_KEYS = 10_000
 MAX_HEADER_NAME_BYTES = 255
 MAX_QUANTUM = 1_000_000
 MAX_TIMEOUT_MS = 365 * DAY_MS
+MAX_ATTEMPTS = 1_000_000
+MAX_SCRIPT_TIMEOUT_MS = 1000
+MIN_SCRIPT_BYTES, MAX_SCRIPT_BYTES = 64 << 10, 64 << 20
+MAX_SCRIPT_SOURCE_BYTES = 256 << 10
+
+log = structlog.get_logger(__name__)
 
 
 class FilaAdmin:
@@ -30,8 +41,12 @@ class FilaAdmin:
         await self._broker.create_queue(record)
         return pb.CreateQueueResponse(queue_id=record.name)
 
+    async def update_queue(self, request: pb.UpdateQueueRequest, _: Context) -> pb.UpdateQueueResponse:
+        record = await self._broker.update_queue(request.queue, read_settings(request.config))
+        return pb.UpdateQueueResponse(config=write_settings(record))
+
     async def delete_queue(self, request: pb.DeleteQueueRequest, _: Context) -> pb.DeleteQueueResponse:
-        return pb.DeleteQueueResponse(messages_deleted=await self._broker.delete_queue(request.queue))
+        return pb.DeleteQueueResponse(messages_deleted=await self._broker.delete_queue(request.queue, request.force))
 
     async def list_queues(self, _request: pb.ListQueuesRequest, _: Context) -> pb.ListQueuesResponse:
         return pb.ListQueuesResponse(queues=[write_summary(summary) for summary in self._broker.list_queues()])
@@ -39,49 +54,124 @@ class FilaAdmin:
     async def get_stats(self, request: pb.GetStatsRequest, _: Context) -> pb.GetStatsResponse:
         return write_stats(self._broker.stats(request.queue, min(request.max_keys or DEFAULT_KEYS, MAX_KEYS)))
 
+    async def set_config(self, request: pb.SetConfigRequest, context: Context) -> pb.SetConfigResponse:
+        before = await self._broker.set_config(request.key, request.value)
+        log.info("config set", key=request.key, before=before, now=request.value, by=context.peer())
+        return pb.SetConfigResponse()
+
+    async def get_config(self, request: pb.GetConfigRequest, _: Context) -> pb.GetConfigResponse:
+        value = self._broker.state.config.get(request.key)
+        if value is None:
+            raise ConfigNotFound(request.key)
+        return pb.GetConfigResponse(value=value)
+
+    async def list_config(self, request: pb.ListConfigRequest, _: Context) -> pb.ListConfigResponse:
+        entries = [pb.ConfigEntry(key=key, value=value) for key, value in self._broker.list_config(request.prefix)]
+        return pb.ListConfigResponse(entries=entries, total_count=len(entries))
+
+    async def delete_config(self, request: pb.DeleteConfigRequest, context: Context) -> pb.DeleteConfigResponse:
+        before = await self._broker.set_config(request.key, None)
+        if before is not None:
+            log.info("config removed", key=request.key, before=before, by=context.peer())
+        return pb.DeleteConfigResponse(existed=before is not None)
+
 
 def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
     """The service for gRPC."""
-    unary = grpc.unary_unary_rpc_method_handler
+    methods: dict[str, tuple[Any, Any]] = {
+        "CreateQueue": (admin.create_queue, pb.CreateQueueRequest),
+        "UpdateQueue": (admin.update_queue, pb.UpdateQueueRequest),
+        "DeleteQueue": (admin.delete_queue, pb.DeleteQueueRequest),
+        "ListQueues": (admin.list_queues, pb.ListQueuesRequest),
+        "GetStats": (admin.get_stats, pb.GetStatsRequest),
+        "SetConfig": (admin.set_config, pb.SetConfigRequest),
+        "GetConfig": (admin.get_config, pb.GetConfigRequest),
+        "ListConfig": (admin.list_config, pb.ListConfigRequest),
+        "DeleteConfig": (admin.delete_config, pb.DeleteConfigRequest),
+    }
     return grpc.method_handlers_generic_handler(
         "fila.v1.FilaAdmin",
         {
-            "CreateQueue": unary(
-                admin.create_queue, pb.CreateQueueRequest.FromString, pb.CreateQueueResponse.SerializeToString
-            ),
-            "DeleteQueue": unary(
-                admin.delete_queue, pb.DeleteQueueRequest.FromString, pb.DeleteQueueResponse.SerializeToString
-            ),
-            "ListQueues": unary(
-                admin.list_queues, pb.ListQueuesRequest.FromString, pb.ListQueuesResponse.SerializeToString
-            ),
-            "GetStats": unary(admin.get_stats, pb.GetStatsRequest.FromString, pb.GetStatsResponse.SerializeToString),
+            name: grpc.unary_unary_rpc_method_handler(
+                method, request.FromString, lambda response: response.SerializeToString()
+            )
+            for name, (method, request) in methods.items()
         },
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Range:
+    low: float
+    high: float
+
+    def check(self, name: str, value: float) -> None:
+        if not self.low <= value <= self.high:  # not a number is in no range
+            raise InvalidArgument(f"{name} must be from {self.low} to {self.high}")
+
+
+NUMBERS = {
+    "visibility_timeout_ms": _Range(1, MAX_TIMEOUT_MS),
+    "quantum": _Range(1, MAX_QUANTUM),
+    "dedup_window_ms": _Range(0, MAX_TIMEOUT_MS),
+    "max_attempts": _Range(0, MAX_ATTEMPTS),
+    "retry_delay_ms": _Range(0, MAX_TIMEOUT_MS),
+    "retry_backoff": _Range(1, 100),
+    "retry_max_delay_ms": _Range(0, MAX_TIMEOUT_MS),
+    "retry_jitter": _Range(0, 1),
+    "script_timeout_ms": _Range(1, MAX_SCRIPT_TIMEOUT_MS),
+    "script_memory_bytes": _Range(MIN_SCRIPT_BYTES, MAX_SCRIPT_BYTES),
+}
+HEADERS = ("fairness_header", "weight_header", "cost_header")
+
+
+def read_settings(config: pb.QueueConfig) -> dict[str, Any]:
+    """Those settings that are present, by the names of the record's fields. Raises InvalidArgument."""
+    settings: dict[str, Any] = {}
+    for name, allowed in NUMBERS.items():
+        if config.HasField(name):
+            settings[name] = getattr(config, name)
+            allowed.check(name, settings[name])
+    for name in HEADERS:
+        if config.HasField(name):
+            settings[name] = getattr(config, name)
+            _check_header(name, settings[name])
+    if config.HasField("throttle_headers"):
+        names = tuple(sorted(set(config.throttle_headers.names)))
+        if len(names) > MAX_THROTTLE_KEYS:
+            raise InvalidArgument(f"throttle_headers must not be more than {MAX_THROTTLE_KEYS}")
+        for name in names:
+            if not name:
+                raise InvalidArgument("throttle_headers must not hold an empty name")
+            _check_header("throttle_headers", name)
+        settings["throttle_headers"] = names
+    if config.HasField("script"):
+        settings["script"] = config.script
+        if len(config.script.encode()) > MAX_SCRIPT_SOURCE_BYTES:
+            raise InvalidArgument(f"script must not exceed {MAX_SCRIPT_SOURCE_BYTES} bytes")
+    return settings
+
+
+def _check_header(setting: str, name: str) -> None:
+    if len(name.encode()) > MAX_HEADER_NAME_BYTES:
+        raise InvalidArgument(f"{setting} must not exceed {MAX_HEADER_NAME_BYTES} bytes")
+
+
 def read_queue(request: pb.CreateQueueRequest, defaults: SchedulerConfig, now: int) -> QueueRecord:
     """The queue that is asked for, every default filled in. Raises InvalidArgument."""
-    config = request.config
+    settings = {
+        "visibility_timeout_ms": defaults.visibility_timeout_ms,
+        "quantum": defaults.quantum,
+        "dedup_window_ms": defaults.dedup_window_ms,
+    }
+    return QueueRecord(name=request.name, created_at=now, **(settings | read_settings(request.config)))
 
-    def number(field: str, default: int, low: int, high: int) -> int:
-        value = getattr(config, field) if config.HasField(field) else default
-        if not low <= value <= high:
-            raise InvalidArgument(f"{field} must be from {low} to {high}")
-        return int(value)
 
-    for field in ("fairness_header", "weight_header"):
-        if len(getattr(config, field).encode()) > MAX_HEADER_NAME_BYTES:
-            raise InvalidArgument(f"{field} must not exceed {MAX_HEADER_NAME_BYTES} bytes")
-    return QueueRecord(
-        name=request.name,
-        created_at=now,
-        visibility_timeout_ms=number("visibility_timeout_ms", defaults.visibility_timeout_ms, 1, MAX_TIMEOUT_MS),
-        quantum=number("quantum", defaults.quantum, 1, MAX_QUANTUM),
-        dedup_window_ms=number("dedup_window_ms", defaults.dedup_window_ms, 0, MAX_TIMEOUT_MS),
-        fairness_header=config.fairness_header,
-        weight_header=config.weight_header,
-    )
+def write_settings(record: QueueRecord) -> pb.QueueConfig:
+    config = pb.QueueConfig(throttle_headers=pb.HeaderNames(names=record.throttle_headers))
+    for name in (*NUMBERS, *HEADERS, "script"):
+        setattr(config, name, getattr(record, name))
+    return config
 
 
 def write_summary(summary: admin.QueueSummary) -> pb.QueueSummary:
@@ -92,6 +182,7 @@ def write_summary(summary: admin.QueueSummary) -> pb.QueueSummary:
         delayed=summary.delayed,
         active_keys=summary.active_keys,
         consumers=summary.consumers,
+        dead_letter_queue=summary.dead_letter_queue,
     )
 
 
@@ -101,13 +192,7 @@ def write_stats(stats: admin.QueueStats) -> pb.GetStatsResponse:
     created_at.FromNanoseconds(record.created_at)
     return pb.GetStatsResponse(
         summary=write_summary(stats.summary),
-        config=pb.QueueConfig(
-            visibility_timeout_ms=record.visibility_timeout_ms,
-            fairness_header=record.fairness_header,
-            weight_header=record.weight_header,
-            quantum=record.quantum,
-            dedup_window_ms=record.dedup_window_ms,
-        ),
+        config=write_settings(record),
         created_at=created_at,
         scheduler=pb.SchedulerStats(quantum=record.quantum, round=stats.round, active_keys=stats.summary.active_keys),
         keys=[
@@ -127,5 +212,6 @@ def write_stats(stats: admin.QueueStats) -> pb.GetStatsResponse:
             nacked=counters.nacked,
             expired=counters.expired,
             returned=counters.returned,
+            dead_lettered=counters.dead_lettered,
         ),
     )

@@ -5,12 +5,13 @@ Messages are not rebuilt on their way through. What a producer sent of headers a
 `tests/unit/server/test_codec.py` holds this equal to what the generated classes make of the same values.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from google.protobuf.message import DecodeError
 
 from fila.broker.commands import DEFAULT_PRIORITY, AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome
+from fila.broker.failure import Death
 from fila.broker.settle import token_text
 from fila.core.errors import BrokerError, InvalidArgument, LeaseEnded
 from fila.core.ids import MessageIds
@@ -191,9 +192,18 @@ _NO_HEAD = b"\x00"  # begins no record
 class DeliveryWriter:
     """Writes the messages of one grant: what they have in common is encoded once."""
 
-    def __init__(self, ids: MessageIds, grant: Grant, leased_at: int, attempts: dict[int, int]) -> None:
+    def __init__(
+        self,
+        ids: MessageIds,
+        grant: Grant,
+        leased_at: int,
+        attempts: dict[int, int],
+        death_of: Callable[[int], Death | None] | None = None,
+    ) -> None:
         self._ascii_id = ids.ascii
         self._attempts = attempts
+        self._death_of = death_of
+        """For a dead-letter queue"""
         lease = _LEASE_ID + token_text(grant.token).encode()
         self._common = lease + _STAMPS + _LEASED_AT + _timestamp(leased_at) + _ENQUEUED_AT
         self._fixed_bytes = len(_ID) + 36 + len(self._common) + _TIMESTAMP_BYTES
@@ -206,9 +216,25 @@ class DeliveryWriter:
             if not record.startswith(head):
                 head = codec.head_of(record)
             if attempts and seq in attempts:
-                metadata = _metadata(lane.prefix, head, b"\x20" + varint(attempts[seq]))
+                metadata = _metadata(lane.prefix, head, b"\x20" + varint(attempts[seq]) + self._write_death(seq))
             else:
                 metadata = _metadata(lane.prefix, head)
             body = record[len(head) :]
             size = varint(len(body) + len(metadata) + fixed_bytes)
             parts += (_IN_RESPONSE, size, _ID, ascii_id(seq), body, metadata, common, _timestamp(seq))
+
+    def _write_death(self, seq: int) -> bytes:
+        death = self._death_of(seq) if self._death_of else None
+        return (
+            b"" if death is None else messages_pb2.MessageMetadata(dead_letter=write_death(death)).SerializeToString()
+        )
+
+
+def write_death(death: Death) -> messages_pb2.DeadLetter:
+    """How a dead letter died."""
+    letter = messages_pb2.DeadLetter(source_queue=death.record.source, reason=death.record.reason)
+    letter.died_at.FromNanoseconds(death.record.at)
+    for number, attempt in death.attempts:
+        failed = letter.attempts.add(attempt=number, kind=attempt.kind.name.lower(), error=attempt.error)
+        failed.failed_at.FromNanoseconds(attempt.at)
+    return letter

@@ -1,5 +1,7 @@
 """FilaService: the hot path. Each handler decodes, calls the broker, encodes."""
 
+from functools import partial
+
 import grpc
 
 from fila.broker.broker import Broker
@@ -50,7 +52,10 @@ class FilaService:
             while True:
                 grant = await subscription.next()
                 queue = subscription.queue
-                writer = codec.DeliveryWriter(self._broker.state.ids, grant, self._broker.now(), queue.attempts)
+                death_of = partial(self._broker.death_of, queue) if queue.record.source else None
+                writer = codec.DeliveryWriter(
+                    self._broker.state.ids, grant, self._broker.now(), queue.attempts, death_of
+                )
                 size = 0
                 parts: list[bytes] = []
                 for messages in self._broker.read(queue, grant):

@@ -11,6 +11,8 @@ STATUS: dict[type[BrokerError], StatusCode] = {
     errors.QueueNotFound: StatusCode.NOT_FOUND,
     errors.QueueAlreadyExists: StatusCode.ALREADY_EXISTS,
     errors.MessageNotFound: StatusCode.NOT_FOUND,
+    errors.ConfigNotFound: StatusCode.NOT_FOUND,
+    errors.NotNow: StatusCode.FAILED_PRECONDITION,
     errors.StaleSequence: StatusCode.FAILED_PRECONDITION,
     errors.Overloaded: StatusCode.RESOURCE_EXHAUSTED,
     errors.ShuttingDown: StatusCode.UNAVAILABLE,

@@ -6,10 +6,11 @@ To change a record: add a new version beside the old one, read both, write the n
 
 import json
 from dataclasses import asdict, dataclass, fields
+from enum import IntEnum
 from functools import lru_cache
 from itertools import starmap
 from struct import Struct, error, pack, unpack_from
-from typing import Any
+from typing import Any, TypeVar, get_origin
 
 from fila.core.errors import StoreCorrupt
 
@@ -17,7 +18,7 @@ VERSION = 1
 _HEAD = Struct(">BHII")  # version, bytes before the body, weight, cost
 _GRANT = Struct(">BQQII")  # version, token, expires at, members, members that came back before
 _TRIED = Struct(">QI")  # seq, attempts
-_ATTEMPTS = Struct(">BI")
+_ATTEMPT = Struct(">BQB")  # version, failed at, kind
 _DEDUP = Struct(">BQQ")
 _MARK = bytes([VERSION])
 _PRODUCED = Struct(">BQ")  # version, heard at
@@ -37,6 +38,20 @@ class QueueRecord:
     dedup_window_ms: int
     fairness_header: str = ""
     weight_header: str = ""
+    throttle_headers: tuple[str, ...] = ()
+    cost_header: str = ""
+    max_attempts: int = 0
+    """0 means no limit."""
+    retry_delay_ms: int = 0
+    retry_backoff: float = 1.0
+    retry_max_delay_ms: int = 0
+    """0 means no limit."""
+    retry_jitter: float = 0.0
+    script: str = ""
+    script_timeout_ms: int = 10
+    script_memory_bytes: int = 1 << 20
+    source: str = ""
+    """Of a dead-letter queue: the queue whose dead letters it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,36 @@ class GrantRecord:
     attempts: dict[int, int]
     """Of those members that had any"""
 
+
+class Failed(IntEnum):
+    """How an attempt ended."""
+
+    NACKED = 1
+    EXPIRED = 2
+    RETURNED = 3
+    """Its consumer went away."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One attempt that failed."""
+
+    at: int
+    kind: Failed
+    error: str
+    """What the consumer said, its beginning if it said much."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeathRecord:
+    """Where a dead letter comes from, and when and why it died."""
+
+    source: str
+    at: int
+    reason: str
+
+
+R = TypeVar("R", QueueRecord, DeathRecord)
 
 Result = int | str
 """The answer to one message of a batch: its sequence number, or why it was refused."""
@@ -98,13 +143,36 @@ def read_grant(value: bytes) -> GrantRecord:
     return GrantRecord(token, expires_at, members, attempts)
 
 
-def attempts(count: int) -> bytes:
-    return _ATTEMPTS.pack(VERSION, count)
+def attempt(record: AttemptRecord) -> bytes:
+    return _ATTEMPT.pack(VERSION, record.at, record.kind) + record.error.encode()[:_TEXT_LIMIT]
 
 
-def read_attempts(value: bytes) -> int:
-    (count,) = _unpack(_ATTEMPTS, value, "an attempt count")
-    return int(count)
+def read_attempt(value: bytes) -> AttemptRecord:
+    at, kind = _unpack(_ATTEMPT, value[: _ATTEMPT.size], "an attempt")
+    if kind not in list(Failed):
+        raise StoreCorrupt("an attempt cannot be read")
+    return AttemptRecord(at, Failed(kind), value[_ATTEMPT.size :].decode(errors="ignore"))
+
+
+def death(record: DeathRecord) -> bytes:
+    return _MARK + json.dumps(asdict(record)).encode()
+
+
+def read_death(value: bytes) -> DeathRecord:
+    return _read_json(DeathRecord, value, "a dead letter")
+
+
+def setting(value: str) -> bytes:
+    """A value of the runtime configuration."""
+    return _MARK + value.encode()
+
+
+def read_setting(value: bytes) -> str:
+    _check_version(value, "a runtime setting")
+    try:
+        return value[1:].decode()
+    except UnicodeDecodeError as cause:
+        raise StoreCorrupt("a runtime setting cannot be read") from cause
 
 
 def scheduled() -> bytes:
@@ -160,17 +228,27 @@ def read_produced(value: bytes) -> tuple[int, list[Result]]:
 
 
 def queue(record: QueueRecord) -> bytes:
-    return bytes([VERSION]) + json.dumps(asdict(record)).encode()
+    return _MARK + json.dumps(asdict(record)).encode()
 
 
 def read_queue(value: bytes) -> QueueRecord:
-    _check_version(value, "a queue")
+    return _read_json(QueueRecord, value, "a queue")
+
+
+def _read_json(form: type[R], value: bytes, what: str) -> R:
+    """A record that is kept as an object of JSON. Every value has the type that the record's field says."""
+    _check_version(value, what)
     try:
-        record = QueueRecord(**json.loads(value[1:]))
-    except (TypeError, ValueError, RecursionError) as cause:
-        raise StoreCorrupt("a queue cannot be read") from cause
-    if any(type(getattr(record, field.name)) is not field.type for field in fields(record)):
-        raise StoreCorrupt("a queue cannot be read")
+        entries = json.loads(value[1:]).items()
+        held: dict[str, Any] = {key: tuple(kept) if isinstance(kept, list) else kept for key, kept in entries}
+        record = form(**held)
+    except (AttributeError, TypeError, ValueError, RecursionError) as cause:
+        raise StoreCorrupt(f"{what} cannot be read") from cause
+    for field in fields(record):
+        kept = getattr(record, field.name)
+        whole = type(kept) is (get_origin(field.type) or field.type)
+        if not whole or (isinstance(kept, tuple) and any(type(item) is not str for item in kept)):
+            raise StoreCorrupt(f"{what} cannot be read")
     return record
 
 

@@ -8,7 +8,8 @@ name can hold any byte.
     SCHEDULED     due  queue  seq
     LEASES        queue  grant
     LEASE_EXPIRY  expires at  queue  grant
-    ATTEMPTS      queue  seq
+    ATTEMPTS      queue  seq  attempt
+    STATE         name
     DEDUP         "k" queue  key    or    "p" producer  sequence
     QUEUES        queue
 """
@@ -83,12 +84,14 @@ def grant_expiry(expires_at: int, queue: str, number: int) -> bytes:
     return u64(expires_at) + name(queue) + u64(number)
 
 
-def attempts(queue: str, seq: int) -> bytes:
-    return name(queue) + u64(seq)
+def attempt(queue: str, seq: int, number: int) -> bytes:
+    """Attempts count from 1. What stands at 0 is how a dead letter died."""
+    return name(queue) + u64(seq) + u64(number)
 
 
-def read_attempts(key: bytes) -> tuple[str, int]:
-    return read_grant(key)
+def read_attempt(key: bytes) -> tuple[str, int, int]:
+    queue, at = read_name(key, 0)
+    return queue, read_u64(key[: at + SEQ_BYTES], at), read_u64(key, at + SEQ_BYTES)
 
 
 def dedup(queue: str, key: str) -> bytes:

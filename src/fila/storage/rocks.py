@@ -43,8 +43,11 @@ from fila.core.errors import BrokerError, StoreCorrupt, StoreFailed, StoreFull, 
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
 
-FORMAT = 1
+FORMAT = 2
 """Raise it with every change of keys or records that an older broker would misread."""
+
+OLDEST_FORMAT = 2
+"""What was written before the first release is not read."""
 
 FORMAT_FILE = "FILA_FORMAT"
 _NODE_KEY = b"node"
@@ -267,6 +270,11 @@ def _check_format(path: Path) -> None:
     text = file.read_text(errors="replace").strip()
     if not (text.isascii() and text.isdigit()):
         raise StoreCorrupt(f"the store in {path} is damaged and was left as it is: {FORMAT_FILE} holds no number")
+    if int(text) < OLDEST_FORMAT:
+        raise StoreUnusable(
+            f"the store in {path} has format {text}, this broker reads {OLDEST_FORMAT} to {FORMAT}: "
+            "drain it with the version of fila-server that wrote it"
+        )
     if int(text) > FORMAT:
         raise StoreTooNew(
             f"the store in {path} has format {text}, this broker knows up to {FORMAT}: "

@@ -10,18 +10,44 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class QueueConfig(_message.Message):
-    __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms")
+    __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms", "throttle_headers", "cost_header", "max_attempts", "retry_delay_ms", "retry_backoff", "retry_max_delay_ms", "retry_jitter", "script", "script_timeout_ms", "script_memory_bytes")
     VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_HEADER_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_HEADER_FIELD_NUMBER: _ClassVar[int]
     QUANTUM_FIELD_NUMBER: _ClassVar[int]
     DEDUP_WINDOW_MS_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    COST_HEADER_FIELD_NUMBER: _ClassVar[int]
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    RETRY_DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    RETRY_BACKOFF_FIELD_NUMBER: _ClassVar[int]
+    RETRY_MAX_DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    RETRY_JITTER_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     visibility_timeout_ms: int
     fairness_header: str
     weight_header: str
     quantum: int
     dedup_window_ms: int
-    def __init__(self, visibility_timeout_ms: _Optional[int] = ..., fairness_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., quantum: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ...) -> None: ...
+    throttle_headers: HeaderNames
+    cost_header: str
+    max_attempts: int
+    retry_delay_ms: int
+    retry_backoff: float
+    retry_max_delay_ms: int
+    retry_jitter: float
+    script: str
+    script_timeout_ms: int
+    script_memory_bytes: int
+    def __init__(self, visibility_timeout_ms: _Optional[int] = ..., fairness_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., quantum: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ..., throttle_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., cost_header: _Optional[str] = ..., max_attempts: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_max_delay_ms: _Optional[int] = ..., retry_jitter: _Optional[float] = ..., script: _Optional[str] = ..., script_timeout_ms: _Optional[int] = ..., script_memory_bytes: _Optional[int] = ...) -> None: ...
+
+class HeaderNames(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateQueueRequest(_message.Message):
     __slots__ = ("name", "config")
@@ -37,11 +63,27 @@ class CreateQueueResponse(_message.Message):
     queue_id: str
     def __init__(self, queue_id: _Optional[str] = ...) -> None: ...
 
-class DeleteQueueRequest(_message.Message):
-    __slots__ = ("queue",)
+class UpdateQueueRequest(_message.Message):
+    __slots__ = ("queue", "config")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
     queue: str
-    def __init__(self, queue: _Optional[str] = ...) -> None: ...
+    config: QueueConfig
+    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
+
+class UpdateQueueResponse(_message.Message):
+    __slots__ = ("config",)
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    config: QueueConfig
+    def __init__(self, config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
+
+class DeleteQueueRequest(_message.Message):
+    __slots__ = ("queue", "force")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    force: bool
+    def __init__(self, queue: _Optional[str] = ..., force: _Optional[bool] = ...) -> None: ...
 
 class DeleteQueueResponse(_message.Message):
     __slots__ = ("messages_deleted",)
@@ -60,20 +102,22 @@ class ListQueuesResponse(_message.Message):
     def __init__(self, queues: _Optional[_Iterable[_Union[QueueSummary, _Mapping]]] = ...) -> None: ...
 
 class QueueSummary(_message.Message):
-    __slots__ = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers")
+    __slots__ = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers", "dead_letter_queue")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     DELAYED_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_KEYS_FIELD_NUMBER: _ClassVar[int]
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_QUEUE_FIELD_NUMBER: _ClassVar[int]
     name: str
     depth: int
     in_flight: int
     delayed: int
     active_keys: int
     consumers: int
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., delayed: _Optional[int] = ..., active_keys: _Optional[int] = ..., consumers: _Optional[int] = ...) -> None: ...
+    dead_letter_queue: str
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., delayed: _Optional[int] = ..., active_keys: _Optional[int] = ..., consumers: _Optional[int] = ..., dead_letter_queue: _Optional[str] = ...) -> None: ...
 
 class GetStatsRequest(_message.Message):
     __slots__ = ("queue", "max_keys")
@@ -100,20 +144,22 @@ class GetStatsResponse(_message.Message):
     def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ...) -> None: ...
 
 class QueueCounters(_message.Message):
-    __slots__ = ("enqueued", "delivered", "acked", "nacked", "expired", "returned")
+    __slots__ = ("enqueued", "delivered", "acked", "nacked", "expired", "returned", "dead_lettered")
     ENQUEUED_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     ACKED_FIELD_NUMBER: _ClassVar[int]
     NACKED_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
     RETURNED_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERED_FIELD_NUMBER: _ClassVar[int]
     enqueued: int
     delivered: int
     acked: int
     nacked: int
     expired: int
     returned: int
-    def __init__(self, enqueued: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., nacked: _Optional[int] = ..., expired: _Optional[int] = ..., returned: _Optional[int] = ...) -> None: ...
+    dead_lettered: int
+    def __init__(self, enqueued: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., nacked: _Optional[int] = ..., expired: _Optional[int] = ..., returned: _Optional[int] = ..., dead_lettered: _Optional[int] = ...) -> None: ...
 
 class SchedulerStats(_message.Message):
     __slots__ = ("quantum", "round", "active_keys")
@@ -184,6 +230,87 @@ class ConfigEntry(_message.Message):
     key: str
     value: str
     def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class DeleteConfigRequest(_message.Message):
+    __slots__ = ("key",)
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    def __init__(self, key: _Optional[str] = ...) -> None: ...
+
+class DeleteConfigResponse(_message.Message):
+    __slots__ = ("existed",)
+    EXISTED_FIELD_NUMBER: _ClassVar[int]
+    existed: bool
+    def __init__(self, existed: _Optional[bool] = ...) -> None: ...
+
+class DryRunHookRequest(_message.Message):
+    __slots__ = ("queue", "script", "headers", "payload_size", "attempts", "error", "next_messages")
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    NEXT_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    script: str
+    headers: _containers.ScalarMap[str, str]
+    payload_size: int
+    attempts: int
+    error: str
+    next_messages: int
+    def __init__(self, queue: _Optional[str] = ..., script: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload_size: _Optional[int] = ..., attempts: _Optional[int] = ..., error: _Optional[str] = ..., next_messages: _Optional[int] = ...) -> None: ...
+
+class DryRunHookResponse(_message.Message):
+    __slots__ = ("trials",)
+    TRIALS_FIELD_NUMBER: _ClassVar[int]
+    trials: _containers.RepeatedCompositeFieldContainer[HookTrial]
+    def __init__(self, trials: _Optional[_Iterable[_Union[HookTrial, _Mapping]]] = ...) -> None: ...
+
+class HookTrial(_message.Message):
+    __slots__ = ("message_id", "on_enqueue", "on_failure")
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    ON_ENQUEUE_FIELD_NUMBER: _ClassVar[int]
+    ON_FAILURE_FIELD_NUMBER: _ClassVar[int]
+    message_id: str
+    on_enqueue: EnqueueDecision
+    on_failure: FailureDecision
+    def __init__(self, message_id: _Optional[str] = ..., on_enqueue: _Optional[_Union[EnqueueDecision, _Mapping]] = ..., on_failure: _Optional[_Union[FailureDecision, _Mapping]] = ...) -> None: ...
+
+class EnqueueDecision(_message.Message):
+    __slots__ = ("fairness_key", "weight", "throttle_keys", "cost", "priority", "delay_ms", "error")
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    fairness_key: str
+    weight: int
+    throttle_keys: _containers.RepeatedScalarFieldContainer[str]
+    cost: int
+    priority: int
+    delay_ms: int
+    error: str
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., cost: _Optional[int] = ..., priority: _Optional[int] = ..., delay_ms: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class FailureDecision(_message.Message):
+    __slots__ = ("dead_letter", "delay_ms", "error")
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    dead_letter: bool
+    delay_ms: int
+    error: str
+    def __init__(self, dead_letter: _Optional[bool] = ..., delay_ms: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
 class RedriveRequest(_message.Message):
     __slots__ = ("dlq_queue", "count")

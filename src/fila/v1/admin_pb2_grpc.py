@@ -39,6 +39,11 @@ class FilaAdminStub:
                 request_serializer=fila_dot_v1_dot_admin__pb2.CreateQueueRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.CreateQueueResponse.FromString,
                 _registered_method=True)
+        self.UpdateQueue = channel.unary_unary(
+                '/fila.v1.FilaAdmin/UpdateQueue',
+                request_serializer=fila_dot_v1_dot_admin__pb2.UpdateQueueRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.UpdateQueueResponse.FromString,
+                _registered_method=True)
         self.DeleteQueue = channel.unary_unary(
                 '/fila.v1.FilaAdmin/DeleteQueue',
                 request_serializer=fila_dot_v1_dot_admin__pb2.DeleteQueueRequest.SerializeToString,
@@ -69,6 +74,16 @@ class FilaAdminStub:
                 request_serializer=fila_dot_v1_dot_admin__pb2.ListConfigRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.ListConfigResponse.FromString,
                 _registered_method=True)
+        self.DeleteConfig = channel.unary_unary(
+                '/fila.v1.FilaAdmin/DeleteConfig',
+                request_serializer=fila_dot_v1_dot_admin__pb2.DeleteConfigRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.DeleteConfigResponse.FromString,
+                _registered_method=True)
+        self.DryRunHook = channel.unary_unary(
+                '/fila.v1.FilaAdmin/DryRunHook',
+                request_serializer=fila_dot_v1_dot_admin__pb2.DryRunHookRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.DryRunHookResponse.FromString,
+                _registered_method=True)
         self.Redrive = channel.unary_unary(
                 '/fila.v1.FilaAdmin/Redrive',
                 request_serializer=fila_dot_v1_dot_admin__pb2.RedriveRequest.SerializeToString,
@@ -80,13 +95,21 @@ class FilaAdminServicer:
     """Missing associated documentation comment in .proto file."""
 
     def CreateQueue(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Creates a queue, and with it its dead-letter queue, `<name>.dlq`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateQueue(self, request, context):
+        """Changes settings of a live queue. They hold for what happens from then on.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteQueue(self, request, context):
-        """Removes a queue and all its messages.
+        """Removes a queue, its dead-letter queue and all their messages.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -122,6 +145,19 @@ class FilaAdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteConfig(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DryRunHook(self, request, context):
+        """Runs a script on messages and says what it would decide. Decides nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Redrive(self, request, context):
         """Moves messages of a dead-letter queue back to the queue they came from.
         """
@@ -136,6 +172,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.CreateQueue,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.CreateQueueRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.CreateQueueResponse.SerializeToString,
+            ),
+            'UpdateQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateQueue,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.UpdateQueueRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.UpdateQueueResponse.SerializeToString,
             ),
             'DeleteQueue': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteQueue,
@@ -166,6 +207,16 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.ListConfig,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.ListConfigRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.ListConfigResponse.SerializeToString,
+            ),
+            'DeleteConfig': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteConfig,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.DeleteConfigRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.DeleteConfigResponse.SerializeToString,
+            ),
+            'DryRunHook': grpc.unary_unary_rpc_method_handler(
+                    servicer.DryRunHook,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.DryRunHookRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.DryRunHookResponse.SerializeToString,
             ),
             'Redrive': grpc.unary_unary_rpc_method_handler(
                     servicer.Redrive,
@@ -200,6 +251,33 @@ class FilaAdmin:
             '/fila.v1.FilaAdmin/CreateQueue',
             fila_dot_v1_dot_admin__pb2.CreateQueueRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.CreateQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/UpdateQueue',
+            fila_dot_v1_dot_admin__pb2.UpdateQueueRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.UpdateQueueResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -362,6 +440,60 @@ class FilaAdmin:
             '/fila.v1.FilaAdmin/ListConfig',
             fila_dot_v1_dot_admin__pb2.ListConfigRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.ListConfigResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteConfig(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/DeleteConfig',
+            fila_dot_v1_dot_admin__pb2.DeleteConfigRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.DeleteConfigResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DryRunHook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/DryRunHook',
+            fila_dot_v1_dot_admin__pb2.DryRunHookRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.DryRunHookResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -32,13 +32,19 @@ class FilaAdminStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> FilaAdminAsyncStub: ...
     CreateQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateQueueRequest, _admin_pb2.CreateQueueResponse]
+    """Creates a queue, and with it its dead-letter queue, `<name>.dlq`."""
+    UpdateQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.UpdateQueueRequest, _admin_pb2.UpdateQueueResponse]
+    """Changes settings of a live queue. They hold for what happens from then on."""
     DeleteQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteQueueRequest, _admin_pb2.DeleteQueueResponse]
-    """Removes a queue and all its messages."""
+    """Removes a queue, its dead-letter queue and all their messages."""
     ListQueues: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListQueuesRequest, _admin_pb2.ListQueuesResponse]
     GetStats: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStatsRequest, _admin_pb2.GetStatsResponse]
     SetConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetConfigRequest, _admin_pb2.SetConfigResponse]
     GetConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetConfigRequest, _admin_pb2.GetConfigResponse]
     ListConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConfigRequest, _admin_pb2.ListConfigResponse]
+    DeleteConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteConfigRequest, _admin_pb2.DeleteConfigResponse]
+    DryRunHook: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DryRunHookRequest, _admin_pb2.DryRunHookResponse]
+    """Runs a script on messages and says what it would decide. Decides nothing."""
     Redrive: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RedriveRequest, _admin_pb2.RedriveResponse]
     """Moves messages of a dead-letter queue back to the queue they came from."""
 
@@ -46,13 +52,19 @@ class FilaAdminStub:
 class FilaAdminAsyncStub(FilaAdminStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateQueueRequest, _admin_pb2.CreateQueueResponse]  # type: ignore[assignment]
+    """Creates a queue, and with it its dead-letter queue, `<name>.dlq`."""
+    UpdateQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.UpdateQueueRequest, _admin_pb2.UpdateQueueResponse]  # type: ignore[assignment]
+    """Changes settings of a live queue. They hold for what happens from then on."""
     DeleteQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteQueueRequest, _admin_pb2.DeleteQueueResponse]  # type: ignore[assignment]
-    """Removes a queue and all its messages."""
+    """Removes a queue, its dead-letter queue and all their messages."""
     ListQueues: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListQueuesRequest, _admin_pb2.ListQueuesResponse]  # type: ignore[assignment]
     GetStats: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStatsRequest, _admin_pb2.GetStatsResponse]  # type: ignore[assignment]
     SetConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetConfigRequest, _admin_pb2.SetConfigResponse]  # type: ignore[assignment]
     GetConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetConfigRequest, _admin_pb2.GetConfigResponse]  # type: ignore[assignment]
     ListConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConfigRequest, _admin_pb2.ListConfigResponse]  # type: ignore[assignment]
+    DeleteConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteConfigRequest, _admin_pb2.DeleteConfigResponse]  # type: ignore[assignment]
+    DryRunHook: _aio.UnaryUnaryMultiCallable[_admin_pb2.DryRunHookRequest, _admin_pb2.DryRunHookResponse]  # type: ignore[assignment]
+    """Runs a script on messages and says what it would decide. Decides nothing."""
     Redrive: _aio.UnaryUnaryMultiCallable[_admin_pb2.RedriveRequest, _admin_pb2.RedriveResponse]  # type: ignore[assignment]
     """Moves messages of a dead-letter queue back to the queue they came from."""
 
@@ -62,7 +74,16 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _admin_pb2.CreateQueueRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.CreateQueueResponse, _abc.Awaitable[_admin_pb2.CreateQueueResponse]]: ...
+    ) -> _typing.Union[_admin_pb2.CreateQueueResponse, _abc.Awaitable[_admin_pb2.CreateQueueResponse]]:
+        """Creates a queue, and with it its dead-letter queue, `<name>.dlq`."""
+
+    @_abc_1.abstractmethod
+    def UpdateQueue(
+        self,
+        request: _admin_pb2.UpdateQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.UpdateQueueResponse, _abc.Awaitable[_admin_pb2.UpdateQueueResponse]]:
+        """Changes settings of a live queue. They hold for what happens from then on."""
 
     @_abc_1.abstractmethod
     def DeleteQueue(
@@ -70,7 +91,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.DeleteQueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.DeleteQueueResponse, _abc.Awaitable[_admin_pb2.DeleteQueueResponse]]:
-        """Removes a queue and all its messages."""
+        """Removes a queue, its dead-letter queue and all their messages."""
 
     @_abc_1.abstractmethod
     def ListQueues(
@@ -106,6 +127,21 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListConfigRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListConfigResponse, _abc.Awaitable[_admin_pb2.ListConfigResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def DeleteConfig(
+        self,
+        request: _admin_pb2.DeleteConfigRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DeleteConfigResponse, _abc.Awaitable[_admin_pb2.DeleteConfigResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def DryRunHook(
+        self,
+        request: _admin_pb2.DryRunHookRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DryRunHookResponse, _abc.Awaitable[_admin_pb2.DryRunHookResponse]]:
+        """Runs a script on messages and says what it would decide. Decides nothing."""
 
     @_abc_1.abstractmethod
     def Redrive(

@@ -31,7 +31,7 @@ class Message(_message.Message):
     def __init__(self, id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., metadata: _Optional[_Union[MessageMetadata, _Mapping]] = ..., timestamps: _Optional[_Union[MessageTimestamps, _Mapping]] = ...) -> None: ...
 
 class MessageMetadata(_message.Message):
-    __slots__ = ("fairness_key", "weight", "throttle_keys", "attempt_count", "queue_id", "priority", "cost", "lease_id")
+    __slots__ = ("fairness_key", "weight", "throttle_keys", "attempt_count", "queue_id", "priority", "cost", "lease_id", "dead_letter")
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -40,6 +40,7 @@ class MessageMetadata(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     COST_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
     fairness_key: str
     weight: int
     throttle_keys: _containers.RepeatedScalarFieldContainer[str]
@@ -48,7 +49,32 @@ class MessageMetadata(_message.Message):
     priority: int
     cost: int
     lease_id: str
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., priority: _Optional[int] = ..., cost: _Optional[int] = ..., lease_id: _Optional[str] = ...) -> None: ...
+    dead_letter: DeadLetter
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., priority: _Optional[int] = ..., cost: _Optional[int] = ..., lease_id: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ...) -> None: ...
+
+class DeadLetter(_message.Message):
+    __slots__ = ("source_queue", "died_at", "reason", "attempts")
+    SOURCE_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    DIED_AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    source_queue: str
+    died_at: _timestamp_pb2.Timestamp
+    reason: str
+    attempts: _containers.RepeatedCompositeFieldContainer[FailedAttempt]
+    def __init__(self, source_queue: _Optional[str] = ..., died_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., attempts: _Optional[_Iterable[_Union[FailedAttempt, _Mapping]]] = ...) -> None: ...
+
+class FailedAttempt(_message.Message):
+    __slots__ = ("attempt", "failed_at", "kind", "error")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    FAILED_AT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    attempt: int
+    failed_at: _timestamp_pb2.Timestamp
+    kind: str
+    error: str
+    def __init__(self, attempt: _Optional[int] = ..., failed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
 
 class MessageTimestamps(_message.Message):
     __slots__ = ("enqueued_at", "leased_at")

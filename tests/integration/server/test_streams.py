@@ -229,11 +229,17 @@ class TestASlowConsumer:
 async def test_a_broker_with_too_much_waiting_says_so(serve):
     async with serve(scheduler={"max_queued_commands": 1}) as peer:
         await peer.create()
-        calls = [asyncio.ensure_future(peer.send_many(10)) for _ in range(200)]
-        outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        refused = [outcome for outcome in outcomes if isinstance(outcome, grpc.aio.AioRpcError)]
-        assert {(error.code(), "too many requests waiting" in error.details()) for error in refused} == {
+        broker = peer.server._broker
+        broker._scheduled = True  # as if a tick were always about to begin
+        calls = [asyncio.ensure_future(peer.send_many(10)) for _ in range(20)]
+        done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        while len(waiting) > 1:
+            more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            done |= more
+        broker._scheduled = False
+        broker._schedule()
+        assert len(await waiting.pop()) == 10
+        assert {(one.exception().code(), "too many requests waiting" in one.exception().details()) for one in done} == {
             (StatusCode.RESOURCE_EXHAUSTED, True)
         }
-        taken = sum(len(outcome) for outcome in outcomes if isinstance(outcome, list))
-        assert (await peer.summary()).depth == taken
+        assert (await peer.summary()).depth == 10

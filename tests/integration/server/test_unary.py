@@ -220,7 +220,7 @@ class TestAdmin:
             for name in ("b", "a", "ü"):
                 await peer.create(name, quantum=9)
             listed = await peer.admin.ListQueues(admin_pb2.ListQueuesRequest())
-            assert [queue.name for queue in listed.queues] == ["a", "b", "ü"]
+            assert [queue.name for queue in listed.queues] == ["a", "a.dlq", "b", "b.dlq", "ü", "ü.dlq"]
             await peer.send_many(3, queue="a")
             stats = await peer.admin.GetStats(admin_pb2.GetStatsRequest(queue="a"))
             assert (stats.summary.depth, stats.counters.enqueued) == (3, 3)
@@ -231,7 +231,7 @@ class TestAdmin:
             deleted = await peer.admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue="a"))
             assert deleted.messages_deleted == 3
             listed = await peer.admin.ListQueues(admin_pb2.ListQueuesRequest())
-            assert [queue.name for queue in listed.queues] == ["b", "ü"]
+            assert [queue.name for queue in listed.queues] == ["b", "b.dlq", "ü", "ü.dlq"]
 
     @pytest.mark.parametrize(
         "name, config, code",
@@ -257,10 +257,77 @@ class TestAdmin:
             call = getattr(peer.admin, method)(getattr(admin_pb2, request_)(queue="nowhere"))
             assert await refusal(call) == (StatusCode.NOT_FOUND, 'queue "nowhere" does not exist')
 
-    @pytest.mark.parametrize("method", ["SetConfig", "GetConfig", "ListConfig", "Redrive"])
-    async def test_what_is_not_there_yet_is_unimplemented(self, serve, method):
+    async def test_settings_of_a_live_queue_change_and_stay_changed(self, serve):
         async with serve() as peer:
-            call = getattr(peer.admin, method)(getattr(admin_pb2, f"{method}Request")())
+            await peer.create(quantum=9, max_attempts=3)
+            change = admin_pb2.QueueConfig(
+                max_attempts=5, retry_jitter=0.5, throttle_headers={"names": ["b", "a", "b"]}
+            )
+            updated = await peer.admin.UpdateQueue(admin_pb2.UpdateQueueRequest(queue="q", config=change))
+        async with serve() as peer:
+            stats = await peer.admin.GetStats(admin_pb2.GetStatsRequest(queue="q"))
+            assert stats.config == updated.config
+            told = (stats.config.quantum, stats.config.max_attempts, stats.config.retry_jitter)
+            assert told == (9, 5, 0.5)
+            assert list(stats.config.throttle_headers.names) == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        "config",
+        [
+            {"retry_backoff": 0.5},
+            {"retry_backoff": float("nan")},
+            {"retry_jitter": 1.5},
+            {"max_attempts": 1_000_001},
+            {"script_timeout_ms": 0},
+            {"script_memory_bytes": 1},
+            {"throttle_headers": {"names": [""]}},
+            {"throttle_headers": {"names": ["x" * 256]}},
+            {"throttle_headers": {"names": [str(n) for n in range(33)]}},
+            {"cost_header": "x" * 256},
+        ],
+    )
+    async def test_settings_that_cannot_be_are_refused(self, serve, config):
+        async with serve() as peer:
+            await peer.create()
+            before = await peer.admin.GetStats(admin_pb2.GetStatsRequest(queue="q"))
+            request = admin_pb2.UpdateQueueRequest(queue="q", config=admin_pb2.QueueConfig(**config))
+            assert (await refusal(peer.admin.UpdateQueue(request)))[0] is StatusCode.INVALID_ARGUMENT
+            assert await peer.admin.GetStats(admin_pb2.GetStatsRequest(queue="q")) == before
+
+    async def test_runtime_settings_are_set_listed_removed_and_kept(self, serve):
+        async with serve() as peer:
+            for key, value in (("b.x", "1"), ("a", "ü"), ("b.y", "")):
+                await peer.admin.SetConfig(admin_pb2.SetConfigRequest(key=key, value=value))
+            await peer.admin.SetConfig(admin_pb2.SetConfigRequest(key="b.x", value="2"))
+        async with serve() as peer:
+            listed = await peer.admin.ListConfig(admin_pb2.ListConfigRequest(prefix="b."))
+            assert [(entry.key, entry.value) for entry in listed.entries] == [("b.x", "2"), ("b.y", "")]
+            assert listed.total_count == 2
+            assert (await peer.admin.GetConfig(admin_pb2.GetConfigRequest(key="a"))).value == "ü"
+            for existed in (True, False):
+                answer = await peer.admin.DeleteConfig(admin_pb2.DeleteConfigRequest(key="a"))
+                assert answer.existed is existed
+            told = await refusal(peer.admin.GetConfig(admin_pb2.GetConfigRequest(key="a")))
+            assert told == (StatusCode.NOT_FOUND, 'config key "a" is not set')
+
+    @pytest.mark.parametrize(
+        "key, value, code",
+        [
+            ("", "x", StatusCode.INVALID_ARGUMENT),
+            ("a\nb", "x", StatusCode.INVALID_ARGUMENT),
+            ("a" * 301, "x", StatusCode.RESOURCE_EXHAUSTED),
+            ("a", "x" * 16_385, StatusCode.RESOURCE_EXHAUSTED),
+        ],
+    )
+    async def test_a_runtime_setting_that_cannot_be_is_refused(self, serve, key, value, code):
+        async with serve() as peer:
+            request = admin_pb2.SetConfigRequest(key=key, value=value)
+            assert (await refusal(peer.admin.SetConfig(request)))[0] is code
+            assert not (await peer.admin.ListConfig(admin_pb2.ListConfigRequest())).entries
+
+    async def test_what_is_not_there_yet_is_unimplemented(self, serve):
+        async with serve() as peer:
+            call = peer.admin.Redrive(admin_pb2.RedriveRequest())
             assert (await refusal(call))[0] is StatusCode.UNIMPLEMENTED
 
     async def test_as_many_keys_are_told_as_were_asked_for(self, serve):

@@ -38,6 +38,7 @@ def driver():
         ("a\u200bb", "a queue name must not contain control characters"),
         (" a", "a queue name must not begin or end with white space"),
         ("a ", "a queue name must not begin or end with white space"),
+        ("a.dlq", "names that end in .dlq are those of dead-letter queues, made with their queues"),
     ],
 )
 def test_a_queue_cannot_have_such_a_name(driver, name, text):
@@ -46,7 +47,7 @@ def test_a_queue_cannot_have_such_a_name(driver, name, text):
         driver.create(name)
     assert str(refused.value) == text
     assert driver.store.dump() == stored
-    assert list(driver.state.queues) == ["q"]
+    assert list(driver.state.queues) == ["q", "q.dlq"]
 
 
 @pytest.mark.parametrize("name", ["a", "8 bytes!", "éééé", "日本", "a/b:c", "-"])

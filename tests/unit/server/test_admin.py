@@ -79,9 +79,21 @@ def test_stats_tell_settings_counters_and_keys():
         weight_header="weight",
         quantum=3,
         dedup_window_ms=60_000,
+        throttle_headers=pb.HeaderNames(),
+        cost_header="",
+        max_attempts=0,
+        retry_delay_ms=0,
+        retry_backoff=1,
+        retry_max_delay_ms=0,
+        retry_jitter=0,
+        script="",
+        script_timeout_ms=10,
+        script_memory_bytes=1 << 20,
     )
     assert told.created_at.ToNanoseconds() == START
-    assert told.summary == pb.QueueSummary(name="q", depth=4, in_flight=0, delayed=1, active_keys=1, consumers=1)
+    assert told.summary == pb.QueueSummary(
+        name="q", depth=4, in_flight=0, delayed=1, active_keys=1, consumers=1, dead_letter_queue="q.dlq"
+    )
     assert told.counters == pb.QueueCounters(enqueued=4, delivered=1, nacked=1)
     assert [(key.fairness_key, key.weight, key.pending) for key in told.keys] == [("a", 5, 3), ("default", 1, 0)]
     assert told.scheduler.quantum == 3

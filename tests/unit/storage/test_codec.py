@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fila.core.errors import StoreCorrupt
 from fila.storage import codec
-from fila.storage.codec import GrantRecord, QueueRecord
+from fila.storage.codec import AttemptRecord, DeathRecord, Failed, GrantRecord, QueueRecord
 
 u32s = st.integers(0, 2**32 - 1)
 u64s = st.integers(0, 2**64 - 1)
@@ -82,22 +82,43 @@ def test_a_queue_is_read_back(record):
     assert codec.read_queue(codec.queue(record)) == record
 
 
-@given(u32s, u64s, u64s)
-def test_small_records_are_read_back(count, seq, expires_at):
-    """Attempts and dedup keys."""
-    assert codec.read_attempts(codec.attempts(count)) == count
+@given(u64s, u64s)
+def test_small_records_are_read_back(seq, expires_at):
+    """Dedup keys."""
     assert codec.read_dedup(codec.dedup(seq, expires_at)) == (seq, expires_at)
+
+
+@given(u64s, st.sampled_from(Failed), st.text(max_size=400))
+def test_an_attempt_is_read_back(at, kind, error):
+    """When, how and what was said, if that is short."""
+    record = AttemptRecord(at, kind, error)
+    assert codec.read_attempt(codec.attempt(record)) == record
+
+
+def test_of_a_long_error_the_beginning_is_kept():
+    """Also where the end would cut a character in two."""
+    kept = codec.read_attempt(codec.attempt(AttemptRecord(1, Failed.NACKED, "x" + "ü" * 5000))).error
+    assert kept == "x" + "ü" * 511
+
+
+@given(st.text(), u64s, st.text())
+def test_a_death_and_a_setting_are_read_back(source, at, text):
+    """Whatever the names."""
+    assert codec.read_death(codec.death(DeathRecord(source, at, text))) == DeathRecord(source, at, text)
+    assert codec.read_setting(codec.setting(text)) == text
 
 
 def read_message(record):
     return codec.read_head(codec.head_of(record))
 
 
-QUEUE = QueueRecord("orders", 1, 30_000, 4, 0)
+QUEUE = QueueRecord("orders", 1, 30_000, 4, 0, throttle_headers=("region", "user"), script="--")
 RECORDS = {
     "message": (read_message, codec.message_head(3, 1)),
     "lease": (codec.read_grant, codec.grant(GrantRecord(1, 2, [3, 4, 5], {4: 1}))),
-    "attempts": (codec.read_attempts, codec.attempts(2)),
+    "attempt": (codec.read_attempt, codec.attempt(AttemptRecord(2, Failed.EXPIRED, ""))),
+    "death": (codec.read_death, codec.death(DeathRecord("orders", 1, "max_attempts"))),
+    "setting": (codec.read_setting, codec.setting("")),
     "dedup": (codec.read_dedup, codec.dedup(1, 2)),
     "produced": (codec.read_produced, codec.produced(1, [5, 6, "QueueNotFound:no"])),
     "queue": (codec.read_queue, codec.queue(QUEUE)),
@@ -146,9 +167,12 @@ def test_foreign_bytes_are_read_or_refused_never_anything_else(read, record, dat
         json.dumps({"name": "q", "created_at": 1, "visibility_timeout_ms": 1, "quantum": "4", "dedup_window_ms": 1}),
         json.dumps({"name": "q", "created_at": 1.5, "visibility_timeout_ms": 1, "quantum": 4, "dedup_window_ms": 1}),
         codec.queue(QUEUE)[1:].decode().replace("}", ', "later": 1}'),
+        codec.queue(QUEUE)[1:].decode().replace('"region"', "7"),
+        codec.queue(QUEUE)[1:].decode().replace('["region", "user"]', '"region"'),
+        codec.queue(QUEUE)[1:].decode().replace('"retry_backoff": 1.0', '"retry_backoff": 1'),
         "[" * 100_000,
     ],
-    ids=string.ascii_lowercase[:10],
+    ids=string.ascii_lowercase[:13],
 )
 def test_a_queue_with_other_settings_is_refused(text):
     """A record without a setting, with an unknown one or with one of the wrong type is no queue."""

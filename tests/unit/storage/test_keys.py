@@ -47,7 +47,7 @@ def test_every_key_is_read_back(queue, other, priority, number, time):
     assert keys.read_lane(keys.lane(queue, other, priority)) == (queue, other, priority)
     assert keys.read_scheduled(keys.scheduled(time, queue, number)) == (time, queue, number)
     assert keys.read_grant(keys.grant(queue, number)) == (queue, number)
-    assert keys.read_attempts(keys.attempts(queue, number)) == (queue, number)
+    assert keys.read_attempt(keys.attempt(queue, number, time)) == (queue, number, time)
     assert keys.read_dedup(keys.dedup(queue, other)) == (queue, other)
     assert keys.read_producer_batch(keys.producer_batch(queue, number)) == (queue, number)
 
@@ -62,7 +62,7 @@ def test_the_range_of_a_name_holds_its_own_keys_only(queue, other, fairness_key,
         for key in (
             keys.lane(owner, fairness_key, priority) + keys.u64(number),
             keys.grant(owner, number),
-            keys.attempts(owner, number),
+            keys.attempt(owner, number, 1),
             keys.name(owner),
         ):
             assert (prefix <= key < keys.after(prefix)) == (owner == queue)
@@ -88,7 +88,7 @@ READERS = [
     keys.read_lane,
     keys.read_scheduled,
     keys.read_grant,
-    keys.read_attempts,
+    keys.read_attempt,
     keys.read_dedup,
     keys.read_producer_batch,
 ]
@@ -110,7 +110,7 @@ def test_a_key_that_is_none_raises_value_error(read, data):
         (keys.read_lane, keys.lane("queue", "key", 5)),
         (keys.read_scheduled, keys.scheduled(1, "queue", 2)),
         (keys.read_grant, keys.grant("queue", 1)),
-        (keys.read_attempts, keys.attempts("queue", 1)),
+        (keys.read_attempt, keys.attempt("queue", 1, 1)),
         (keys.read_dedup, keys.dedup("queue", "key")),
         (keys.read_producer_batch, keys.producer_batch("producer", 1)),
     ],

@@ -1,0 +1,169 @@
+"""Planning what becomes of a message whose attempt failed: it is tried again, at once or later, or it is dead.
+
+Every failure counts an attempt, and the last `HISTORY` of them are kept with what was said about them. A dead letter
+moves to its queue's dead-letter queue in the same write, with its id, its place (fairness key, priority) and its
+history; it stays there until somebody settles it or sends it back.
+"""
+
+from dataclasses import dataclass
+
+from fila.broker.queue import QueueState
+from fila.broker.state import BrokerState
+from fila.broker.tick import Dead, Returned, Tick
+from fila.core.errors import Overloaded, StoreFailed
+from fila.core.ids import NS_PER_MS
+from fila.core.leases import Grant
+from fila.core.pending import Lane
+from fila.core.policy import Verdict
+from fila.storage import codec, keys
+from fila.storage.base import Family, Storage
+from fila.storage.codec import AttemptRecord, DeathRecord, Failed
+
+HISTORY = 16
+"""How many failed attempts of a message are remembered."""
+
+MOVED_BYTES = 64 << 20
+"""About how much one tick moves to dead-letter queues."""
+
+
+@dataclass(slots=True)
+class FailedAttempt:
+    """A message that its consumer did not finish."""
+
+    queue: QueueState
+    grant: Grant
+    seq: int
+    kind: Failed
+    error: str = ""
+    delay_ms: int = 0
+    """What the consumer asks for."""
+
+
+@dataclass(slots=True)
+class Grave:
+    """Where a dead letter goes, what goes there, and why."""
+
+    queue: QueueState
+    record: bytes
+    reason: str
+
+
+def plan_failure(state: BrokerState, store: Storage, tick: Tick, failed: FailedAttempt) -> None:
+    """Give a message back to its queue, or move it to the dead-letter queue.
+
+    Raises Overloaded when the tick has moved too much already: the message stays as it is.
+    """
+    queue, seq = failed.queue, failed.seq
+    attempts = queue.attempts.get(seq, 0) + 1
+    verdict, reason = _judge(queue, attempts)
+    graves = state.dead_letters_of(queue) if verdict.dead else None
+    if graves is not None:
+        record = _read(store, failed.grant.members[seq][0], seq)
+        if record is not None:
+            _check_room(tick, len(record))
+            _bury(store, tick, failed, attempts, Grave(graves, record, reason))
+            return
+    rest_ms = _rest_ms(state, failed, attempts, verdict)
+    _give_back(tick, failed, attempts, tick.now + rest_ms * NS_PER_MS if rest_ms else 0)
+
+
+def _judge(queue: QueueState, attempts: int) -> tuple[Verdict, str]:
+    if queue.retry.exhausted(attempts):
+        return Verdict(dead=True), "max_attempts"
+    return Verdict(), ""
+
+
+def _rest_ms(state: BrokerState, failed: FailedAttempt, attempts: int, verdict: Verdict) -> int:
+    """The script's word goes before the consumer's, and that before the queue's. Only a nack makes a message rest:
+    an expired lease has been a rest already, and a lost consumer says nothing about the message.
+    """
+    if failed.kind is not Failed.NACKED:
+        return 0
+    if verdict.delay_ms is not None:
+        return verdict.delay_ms
+    return failed.delay_ms or failed.queue.retry.rest_ms(attempts, failed.seq, state.limits.max_delay_ms)
+
+
+def _give_back(tick: Tick, failed: FailedAttempt, attempts: int, due: int) -> None:
+    queue, seq = failed.queue, failed.seq
+    _put_attempt(tick, queue.name, failed, attempts)
+    if attempts > HISTORY:
+        tick.batch.delete(Family.ATTEMPTS, keys.attempt(queue.name, seq, attempts - HISTORY))
+    if due:
+        tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
+    tick.gone[seq] = True
+    tick.drop_members(queue, failed.grant, 1)
+    tick.returned.append(Returned(queue, seq, attempts, due, failed.kind))
+
+
+def _check_room(tick: Tick, size: int) -> None:
+    if tick.moved_bytes and tick.moved_bytes + size > MOVED_BYTES:
+        raise Overloaded("too many large messages die at once, try again")
+    tick.moved_bytes += size
+
+
+def _bury(store: Storage, tick: Tick, failed: FailedAttempt, attempts: int, grave: Grave) -> None:
+    queue, seq, batch = failed.queue, failed.seq, tick.batch
+    graves = grave.queue
+    lane, _, cost = failed.grant.members[seq]
+    arrivals = tick.arrivals_of(graves)
+    place, _ = arrivals.lane(lane.key.name, lane.priority)
+    arrivals.weights[place.key], _ = codec.read_head(codec.head_of(grave.record))
+    batch.delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
+    batch.put(Family.MESSAGES, place.prefix + keys.u64(seq), grave.record)
+    for number, value in history(store, queue.name, seq):
+        batch.delete(Family.ATTEMPTS, keys.attempt(queue.name, seq, number))
+        if number > attempts - HISTORY:
+            batch.put(Family.ATTEMPTS, keys.attempt(graves.name, seq, number), value)
+    _put_attempt(tick, graves.name, failed, attempts)
+    death = codec.death(DeathRecord(queue.name, tick.now, grave.reason))
+    batch.put(Family.ATTEMPTS, keys.attempt(graves.name, seq, 0), death)
+    tick.gone[seq] = False
+    tick.drop_members(queue, failed.grant, 1)
+    tick.dead.append(Dead(queue, graves, seq, place, cost, attempts, failed.kind))
+
+
+def _put_attempt(tick: Tick, queue: str, failed: FailedAttempt, attempts: int) -> None:
+    record = codec.attempt(AttemptRecord(tick.now, failed.kind, failed.error))
+    tick.batch.put(Family.ATTEMPTS, keys.attempt(queue, failed.seq, attempts), record)
+
+
+def drop_history(tick: Tick, queue: QueueState, seq: int) -> None:
+    """Forget the attempts of a message that is no more."""
+    attempts = queue.attempts[seq]
+    numbers = list(range(max(attempts - HISTORY, 0) + 1, attempts + 1))
+    if queue.record.source:
+        numbers.append(0)
+    for number in numbers:
+        tick.batch.delete(Family.ATTEMPTS, keys.attempt(queue.name, seq, number))
+
+
+def history(store: Storage, queue: str, seq: int) -> list[tuple[int, bytes]]:
+    """The records of a message's attempts, oldest first."""
+    first, end = keys.attempt(queue, seq, 1), keys.attempt(queue, seq + 1, 0)
+    return [(keys.read_attempt(key)[2], value) for key, value in store.scan(Family.ATTEMPTS, first, end)]
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a dead letter died, and the attempts that are remembered."""
+
+    record: DeathRecord
+    attempts: list[tuple[int, AttemptRecord]]
+
+
+def death_of(store: Storage, queue: str, seq: int) -> Death | None:
+    """None for a message that did not die: somebody enqueued it there."""
+    record = store.get(Family.ATTEMPTS, keys.attempt(queue, seq, 0))
+    if record is None:
+        return None
+    attempts = [(number, codec.read_attempt(value)) for number, value in history(store, queue, seq)]
+    return Death(codec.read_death(record), attempts)
+
+
+def _read(store: Storage, lane: Lane, seq: int) -> bytes | None:
+    """None when the record cannot be had: then nothing may move, and the message is tried again."""
+    try:
+        return store.get(Family.MESSAGES, lane.prefix + keys.u64(seq))
+    except StoreFailed:
+        return None
