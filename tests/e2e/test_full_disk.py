@@ -49,7 +49,7 @@ def test_a_full_disk_refuses_writes_and_recovers(tmp_path, small_disk):
             client.enqueue("orders", None, PAYLOAD)
         with pytest.raises(LimitExceededError, match="no room"):
             client.create_queue("another")
-        assert [queue.name for queue in client.list_queues()] == ["orders"]
+        assert [queue.name for queue in client.list_queues()] == ["orders", "orders.dlq"]
         assert contents(client, "orders") == (len(ids), 0, 0)
 
         with Inbox(client, "orders", on_message=lambda message: message.ack()) as inbox:
