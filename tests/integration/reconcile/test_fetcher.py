@@ -1,0 +1,227 @@
+"""The fetcher against a real HTTP server with every fault, and against raw sockets that no server would send."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import httpx
+import pytest
+
+from fila.reconcile.domain.models import Post, Reason
+from fila.reconcile.domain.settings import SettingsError
+from fila.reconcile.platforms import Fetchers, HttpFetcher, Platform
+from fila.reconcile.simulator import Faults, truth
+from fila.reconcile.simulator.server import TOKEN
+
+NOW = 1_700_000_000_000
+
+
+def ask(simulator, platform, post_id="p-1", *, times=1, token=TOKEN, **settings):
+    fetcher = HttpFetcher(Platform(platform, f"{simulator.url}/{platform}", token=token, **settings))
+    try:
+        return [fetcher.fetch(Post(platform, post_id, "ada"), NOW) for _ in range(times)][-1]
+    finally:
+        fetcher.close()
+
+
+def test_figures_are_those_of_the_platform(simulator, platform):
+    seen = ask(simulator, platform).observation
+    assert tuple(seen) == truth(platform, "p-1")
+    assert seen.observed_at_ms == NOW
+
+
+@pytest.mark.parametrize("post_id", ["a/b", "a?b=c", "a%2Fb", "übung", "a b", "../control/x", "#"])
+def test_a_post_is_asked_for_by_its_own_name_whatever_is_in_it(simulator, platform, post_id):
+    """An odd name finds its own post or none, never another place of the platform."""
+    found = ask(simulator, platform, post_id)
+    assert found.failure is Reason.ABSENT or tuple(found.observation) == truth(platform, post_id)
+
+
+@pytest.mark.parametrize("post_id", [".", ".."])
+def test_a_name_that_means_another_place_is_not_asked_for(simulator, platform, post_id):
+    assert ask(simulator, platform, post_id).failure is Reason.ABSENT
+    assert not simulator.answers(platform)
+
+
+@pytest.mark.parametrize(
+    "faults, reason",
+    [
+        (Faults(down=True), Reason.UNREACHABLE),
+        (Faults(locked=True), Reason.AUTH_FAILED),
+        (Faults(absent_bp=10_000), Reason.ABSENT),
+        (Faults(error_bp=10_000), Reason.UNREACHABLE),
+        (Faults(garbage_bp=10_000), Reason.UNREACHABLE),
+    ],
+)
+def test_each_fault_has_its_reason(simulator, platform, faults, reason):
+    simulator.set(platform, faults)
+    assert ask(simulator, platform).failure is reason
+
+
+def test_a_wrong_credential_is_told_apart(simulator, platform):
+    assert ask(simulator, platform, token="old").failure is Reason.AUTH_FAILED
+
+
+def test_a_rate_limit_says_when_to_come_back(simulator, platform):
+    simulator.set(platform, Faults(per_second=1, retry_after_seconds=7))
+    found = [ask(simulator, platform, times=3) for _ in range(2)][-1]
+    assert (found.failure, found.retry_after_ms) == (Reason.RATE_LIMITED, 7_000)
+
+
+def test_a_partial_answer_keeps_what_is_there(simulator, platform):
+    simulator.set(platform, Faults(partial_bp=10_000))
+    views, clicks, _ = truth(platform, "p-1")
+    assert tuple(ask(simulator, platform).observation) == (views, clicks, None)
+
+
+def test_an_answer_that_takes_too_long_is_no_answer(simulator, platform):
+    simulator.set(platform, Faults(delay_ms=2_000))
+    assert ask(simulator, platform, timeout_ms=50).failure is Reason.UNREACHABLE
+
+
+def test_asking_again_may_help(simulator, platform):
+    simulator.set(platform, Faults(error_bp=5_000))
+    assert {ask(simulator, platform).failure for _ in range(20)} == {None, Reason.UNREACHABLE}
+
+
+@pytest.mark.parametrize("figure", [-1, 10**12 + 1, True, "12", 1.5, [], {}])
+def test_a_figure_that_is_no_count_is_no_figure(simulator, platform, figure):
+    simulator.set_post(platform, "p-1", views=figure, clicks=5, conversions=1)
+    assert tuple(ask(simulator, platform).observation) == (None, 5, 1)
+
+
+@pytest.mark.parametrize(
+    "said, expected",
+    [
+        (NOW - 5, NOW - 5),
+        (NOW + 5, NOW),
+        (-5, 0),
+        ("2023-11-14T22:13:19Z", NOW - 1_000),
+        ("2023-11-14T22:13:19", NOW - 1_000),
+        ("2999-01-01", NOW),
+        ("yesterday", NOW),
+        (None, NOW),
+    ],
+)
+def test_figures_are_of_their_own_time_and_never_of_the_future(simulator, platform, said, expected):
+    simulator.set_post(platform, "p-1", views=1, observed_at=said)
+    assert ask(simulator, platform).observation.observed_at_ms == expected
+
+
+def test_figures_are_found_where_the_settings_say(simulator, platform):
+    simulator.set_post(platform, "p-1", data={"stats": {"plays": 7}}, clicks=1, conversions=0)
+    table = {"base_url": f"{simulator.url}/{platform}", "token": TOKEN, "fields": {"views": "data.stats.plays"}}
+    fetcher = HttpFetcher(Platform.from_mapping(platform, table))
+    assert tuple(fetcher.fetch(Post(platform, "p-1", "ada"), NOW).observation) == (7, 1, 0)
+    fetcher.close()
+
+
+def test_a_platform_that_is_not_known_has_nothing_to_say():
+    assert Fetchers({}).fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.ABSENT
+
+
+@contextlib.contextmanager
+def raw_server(*chunks, pause_s=0.0):
+    """Sends these bytes to whoever connects, with pauses in between."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with contextlib.suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                for chunk in chunks:
+                    connection.sendall(chunk)
+                    time.sleep(pause_s)
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    listener.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [b"SSH-2.0-OpenSSH\r\n"],
+        [HEAD + b"Content-Length: 100\r\n\r\n{}"],
+        [HEAD + b"\r\n" + b"[" * 50_000],
+        [HEAD + b"\r\n" + b"[1]"],
+        [HEAD + b"\r\n" + b" " * 200_000],
+        [b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"],
+        [HEAD + b"Content-Encoding: gzip\r\n\r\nno gzip"],
+    ],
+)
+def test_whatever_comes_over_the_wire_nothing_is_raised(chunks):
+    with raw_server(*chunks) as url:
+        fetcher = HttpFetcher(Platform("x", url))
+        assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
+        fetcher.close()
+
+
+def test_an_answer_that_trickles_in_is_given_up():
+    with raw_server(HEAD + b"\r\n", *[b" "] * 200, pause_s=0.02) as url:
+        fetcher = HttpFetcher(Platform("x", url, timeout_ms=200))
+        assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
+        fetcher.close()
+
+
+@pytest.mark.parametrize(
+    "header, expected",
+    [
+        ("7", 7_000),
+        ("Tue, 14 Nov 2023 22:14:20 GMT", 60_000),
+        ("Tue, 14 Nov 2023 22:00:00 GMT", 0),
+        ("soon", 0),
+        ("-5", 0),
+        ("99999999999999999999", 86_400_000),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date_and_has_a_limit(header, expected):
+    answer = f"HTTP/1.1 429 Slow\r\nRetry-After: {header}\r\nContent-Length: 0\r\n\r\n"
+    with raw_server(answer.encode()) as url:
+        fetcher = HttpFetcher(Platform("x", url))
+        assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).retry_after_ms == expected
+        fetcher.close()
+
+
+@pytest.mark.parametrize(
+    "table, complaint",
+    [
+        ([], "expected a section"),
+        ({}, "base_url is missing"),
+        ({"base_url": "ftp://x"}, "base_url: expected an http"),
+        ({"base_url": "http://[::1"}, "base_url: expected an http"),
+        ({"base_url": "http://x", "path": "/x"}, "path: expected"),
+        ({"base_url": "http://x", "fields": {"likes": "x"}}, "fields: expected"),
+        ({"base_url": "http://x", "timeout_ms": 0}, "timeout_ms: expected"),
+        ({"base_url": "http://x", "token": "a\nb"}, "token: expected"),
+        ({"base_url": "http://x", "retries": 1}, "unknown key platforms.x.retries"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(table, complaint):
+    with pytest.raises(SettingsError, match=complaint):
+        Platform.from_mapping("x", table)
+
+
+def test_a_token_does_not_show():
+    assert "secret" not in repr(Platform("x", "http://x", token="secret"))
+
+
+class TestControl:
+    def test_faults_and_figures_can_be_set_over_http(self, simulator, platform):
+        control = f"{simulator.url}/control/{platform}"
+        assert httpx.put(control, json={"absent_bp": 10_000}).status_code == 204
+        assert ask(simulator, platform).failure is Reason.ABSENT
+        shown = httpx.get(control).json()
+        assert (shown["faults"]["absent_bp"], shown["answers"]) == (10_000, {"absent": 1})
+        httpx.put(control, json={})
+        httpx.put(f"{control}/posts/p-1", json={"views": 3, "clicks": 2, "conversions": 1})
+        assert tuple(ask(simulator, platform).observation) == (3, 2, 1)
+
+    @pytest.mark.parametrize("faults", [{"lag": 1}, {"down": 1}, {"absent_bp": 10_001}, {"delay_ms": "x"}, []])
+    def test_faults_that_do_not_exist_are_refused(self, simulator, platform, faults):
+        assert httpx.put(f"{simulator.url}/control/{platform}", json=faults).status_code == 422
