@@ -1,9 +1,13 @@
 """The order of jobs, against a model that sorts."""
 
-from hypothesis import given
+import uuid
+
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fila.jobs import PriorityDelayQueue, QueueSettings
+from fila.jobs import PriorityDelayQueue, QueueSettings, RedisQueue
+from fila.testing import RedisProcess
 from tests.helpers.clock import ManualClock
 
 LABELS = {"high": 0, "normal": 5, "low": 10}
@@ -71,3 +75,34 @@ def check(queue, clock, script):
 def test_the_memory_queue_hands_out_what_a_sorted_list_would(script):
     clock = ManualClock()
     check(PriorityDelayQueue(QueueSettings(lease_seconds=LEASE), clock=clock), clock, script)
+
+
+@pytest.fixture(scope="module")
+def redis_url(tmp_path_factory):
+    with RedisProcess(tmp_path_factory.mktemp("redis")) as process:
+        yield process.url
+
+
+@pytest.fixture(scope="module")
+def redis_queue(redis_url):
+    clock, name = ManualClock(), uuid.uuid4().hex
+    made = RedisQueue(
+        QueueSettings(
+            lease_seconds=LEASE,
+            use_redis=True,
+            redis_url=redis_url,
+            redis_ready_key=name,
+            redis_scheduled_key=name + ":later",
+        ),
+        clock=clock,
+    )
+    yield made, clock
+    made.close()
+
+
+@given(steps)
+@settings(max_examples=50)
+def test_the_redis_queue_hands_out_what_a_sorted_list_would(redis_queue, script):
+    queue, clock = redis_queue
+    queue.purge()
+    check(queue, clock, script)

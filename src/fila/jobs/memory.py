@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -86,9 +86,13 @@ class PriorityDelayQueue:
         return item
 
     def dequeue(self, timeout: float | None = None) -> QueueItem | None:
+        return self.dequeue_unless(lambda: False, timeout)
+
+    def dequeue_unless(self, given_up: Callable[[], bool], timeout: float | None) -> QueueItem | None:
+        """As `dequeue`, but None as soon as `given_up`, which is asked again after each `wake`."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
-            while True:
+            while not given_up():
                 now = self._clock()
                 self._reclaim(now)
                 self._promote(now)
@@ -103,6 +107,7 @@ class PriorityDelayQueue:
                         return None
                     wait = min(wait, left)
                 self._changed.wait(wait)
+            return None
 
     def ack(self, item: QueueItem) -> None:
         with self._lock:
@@ -178,6 +183,20 @@ class PriorityDelayQueue:
             self._ready_heap.clear()
             self._scheduled_heap.clear()
             return items
+
+    def take_dead(self) -> list[DeadJob]:
+        """Remove every dead job."""
+        with self._lock:
+            dead = list(self._dead)
+            self._dead.clear()
+            return dead
+
+    def restore(self, items: Iterable[QueueItem], dead: Iterable[DeadJob] = ()) -> None:
+        """Put back what was taken out, at its old place."""
+        with self._lock:
+            for item in items:
+                self._place(item)
+            self._dead.extendleft(reversed(list(dead)))
 
     def wake(self) -> None:
         """Let everybody who waits look again."""

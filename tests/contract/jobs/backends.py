@@ -1,8 +1,8 @@
 """One backend of the contract suite: how to make its queue, let its time pass and lose its worker."""
 
-import time
+import uuid
 
-from fila.jobs import PriorityDelayQueue, QueueSettings
+from fila.jobs import PriorityDelayQueue, QueueSettings, RedisQueue
 from tests.helpers.clock import ManualClock
 
 LEASE = 30.0
@@ -38,8 +38,30 @@ class Memory:
             queue.close()
 
 
-class RealTime:
-    """A backend whose service reads a clock of its own."""
+class Redis(Memory):
+    """A real Redis, with our time. Each queue has keys of its own."""
 
-    def advance(self, seconds):
-        time.sleep(seconds)
+    name = "redis"
+
+    def __init__(self, url):
+        super().__init__()
+        self.url = url
+
+    def make(self, **settings):
+        name = uuid.uuid4().hex
+        queue = RedisQueue(
+            QueueSettings(
+                lease_seconds=LEASE,
+                use_redis=True,
+                redis_url=self.url,
+                redis_ready_key=name,
+                redis_scheduled_key=name + ":later",
+                **settings,
+            ),
+            clock=self.clock,
+        )
+        self.queues.append(queue)
+        return queue
+
+    def make_small(self, limit):
+        return self.make(max_depth=limit)

@@ -1,0 +1,75 @@
+"""What happens, as values for whoever watches. Nothing here knows where they go.
+
+A hook is called on the thread on which it happened, so it must be quick; one that fails is logged and skipped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+logger = logging.getLogger(__name__)
+
+Outcome = Literal["done", "retried", "deferred", "dead", "lost", "repeated"]
+
+
+@dataclass(frozen=True, slots=True)
+class DepthSeen:
+    """How many jobs wait (`queue_depth`)."""
+
+    queue: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobTaken:
+    """A worker got a job, so long after it was ready (`dequeue_latency`)."""
+
+    queue: str
+    latency_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """A worker is through with a job (`job_processing_duration`, `job_failures_total`)."""
+
+    queue: str
+    outcome: Outcome
+    seconds: float
+    #: The class of what the handler raised.
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerChanged:
+    """A circuit breaker went to another state (`breaker_state`)."""
+
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSeen:
+    """Redis went away or came back (`redis_health`)."""
+
+    healthy: bool
+
+
+Event = DepthSeen | JobTaken | JobEnded | BreakerChanged | RedisSeen
+
+
+class Hook(Protocol):
+    """Whoever watches."""
+
+    def __call__(self, event: Event, /) -> None: ...
+
+
+def emit(hooks: Iterable[Hook], event: Event) -> None:
+    """Tell every hook."""
+    for hook in hooks:
+        try:
+            hook(event)
+        except Exception:
+            logger.exception("a hook failed", extra={"event_kind": type(event).__name__})

@@ -1,0 +1,248 @@
+"""Redis goes away and comes back: nothing is lost, nothing is run twice by the switch."""
+
+import logging
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from fila.jobs import QueueFull, QueueUnavailable
+from fila.jobs.events import RedisSeen
+
+LONG = 20.0
+
+
+def until(condition, seconds=LONG):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def drain(queue):
+    jobs = []
+    while (item := queue.dequeue(0.2)) is not None:
+        queue.ack(item)
+        jobs.append(item.job)
+    return jobs
+
+
+class Workers:
+    """Threads that run jobs of one queue, counting them."""
+
+    def __init__(self, queue, runs, threads=2):
+        self.queue, self.runs, self.stop = queue, runs, threading.Event()
+        self.threads = [threading.Thread(target=self.work, daemon=True) for _ in range(threads)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self):
+        while not self.stop.is_set():
+            item = self.queue.dequeue(0.1)
+            if item is not None:
+                self.runs.append(item.job)
+                time.sleep(0.001)
+                self.queue.ack(item)
+
+    def join(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(LONG)
+            assert not thread.is_alive()
+
+
+def test_jobs_taken_while_redis_is_away_move_to_it_in_order(redis_server, make_queue):
+    queue = make_queue()
+    queue.enqueue("before")
+    redis_server.kill()
+    for n in range(450):
+        queue.enqueue(n)
+    queue.enqueue("urgent", priority="high")
+    queue.enqueue("later", delay_seconds=1000)
+    assert queue.snapshot()["redis_active"] is False
+    assert queue.snapshot()["depth"] == 452
+    redis_server.start()
+    until(lambda: queue.redis_active)
+    other = make_queue()
+    assert drain(other) == ["urgent", "before", *range(450)]
+    seen = other.snapshot()
+    assert (seen["ready"], seen["scheduled"], seen["claimed"], seen["redis_active"]) == (0, 1, 0, True)
+
+
+def test_the_queue_says_loudly_that_redis_is_away_and_back(redis_server, make_queue, caplog):
+    seen = []
+    queue = make_queue(hooks=[seen.append])
+    queue.enqueue(1)
+    with caplog.at_level(logging.WARNING):
+        redis_server.kill()
+        queue.enqueue(2)
+        redis_server.start()
+        until(lambda: queue.redis_active)
+    texts = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert ("ERROR", "Redis is away: going on in memory") in texts
+    assert ("WARNING", "Redis is back") in texts
+    until(lambda: len(seen) == 2)
+    assert seen == [RedisSeen(healthy=False), RedisSeen(healthy=True)]
+
+
+def test_work_goes_on_in_memory(redis_server, make_queue):
+    queue = make_queue()
+    assert queue.dequeue(0) is None
+    redis_server.kill()
+    queue.enqueue("low", priority="low")
+    queue.enqueue("high", priority="high")
+    assert drain(queue) == ["high", "low"]
+
+
+def test_who_waits_on_redis_goes_on_in_memory(redis_server, make_queue):
+    queue, came = make_queue(), []
+    waiter = threading.Thread(target=lambda: came.append(queue.dequeue(LONG)))
+    waiter.start()
+    time.sleep(0.2)
+    redis_server.kill()
+    queue.enqueue("from memory")
+    waiter.join(LONG)
+    assert [item.job for item in came] == ["from memory"]
+
+
+def test_who_waits_on_memory_goes_on_in_redis(redis_server, make_queue):
+    queue, other, came = make_queue(), make_queue(), []
+    redis_server.kill()
+    assert queue.health_check() is False
+    waiter = threading.Thread(target=lambda: came.append(queue.dequeue(LONG)))
+    waiter.start()
+    redis_server.start()
+    other.enqueue("from Redis")
+    waiter.join(LONG)
+    assert [item.job for item in came] == ["from Redis"]
+
+
+def test_a_job_done_while_redis_is_away_is_not_done_again(redis_server, make_queue):
+    """Its claim would have ended during the outage; the others wait until its worker can say that it is done."""
+    queue, other = make_queue(lease_seconds=1.0), make_queue(lease_seconds=1.0)
+    queue.enqueue("once")
+    item = queue.dequeue(LONG)
+    with redis_server.frozen():
+        queue.ack(item)
+        assert queue.redis_active is False
+        time.sleep(1.2)
+    assert other.dequeue(2.5) is None
+    assert other.snapshot()["claimed"] == 0
+
+
+def test_a_job_claimed_in_memory_and_retried_after_the_return_is_in_redis(redis_server, make_queue):
+    queue, other = make_queue(), make_queue()
+    redis_server.kill()
+    made = queue.enqueue("again")
+    buried = queue.enqueue("never again")
+    again, never = queue.dequeue(LONG), queue.dequeue(LONG)
+    redis_server.start()
+    until(lambda: queue.redis_active)
+    queue.retry(again)
+    queue.bury(never, "no")
+    item = other.dequeue(LONG)
+    assert (item.job, item.id, item.attempt) == ("again", made.id, 2)
+    assert [(dead.item.id, dead.error) for dead in other.dead_letters()] == [(buried.id, "no")]
+    assert queue.snapshot()["claimed"] == 1
+
+
+def test_an_enqueue_that_was_not_answered_is_neither_lost_nor_doubled(redis_server, make_queue):
+    """Frozen, Redis carries out what it was sent when it thaws; the producer cannot know, and sends it again."""
+    producer, worker, runs = make_queue(), make_queue(), []
+    producer.enqueue("warm up")
+    assert drain(worker) == ["warm up"]
+    with redis_server.frozen():
+        producer.enqueue("uncertain")
+        assert producer.dequeue(0.1) is None, "it may be in Redis, so it must not run from memory"
+    workers = Workers(worker, runs)
+    until(lambda: producer.redis_active and not producer.snapshot()["depth"])
+    time.sleep(0.3)
+    workers.join()
+    assert runs == ["uncertain"]
+
+
+def test_refuse_means_refuse(redis_server, make_queue):
+    queue = make_queue(on_outage="refuse")
+    queue.enqueue("kept")
+    with redis_server.frozen():
+        with pytest.raises(QueueUnavailable) as first:
+            queue.enqueue("unanswered")
+        assert first.value.outcome_unknown
+        with pytest.raises(QueueUnavailable) as second:
+            queue.enqueue("refused")
+        assert not second.value.outcome_unknown
+        assert queue.dequeue(0.1) is None
+    until(lambda: queue.redis_active)
+    assert drain(queue)[0] == "kept"
+
+
+def test_memory_is_bounded_while_redis_is_away(redis_server, make_queue):
+    queue = make_queue(max_in_memory=2)
+    redis_server.kill()
+    queue.enqueue(1)
+    queue.enqueue(2)
+    with pytest.raises(QueueFull, match="max_in_memory"):
+        queue.enqueue(3)
+
+
+def test_a_redis_that_cannot_be_written_to_is_away(redis_server, make_queue):
+    queue, probe = make_queue(), make_queue()
+    probe._link._execute(("CONFIG", "SET", "maxmemory", "1"))
+    queue.enqueue("while full")
+    assert queue.redis_active is False
+    time.sleep(0.2)
+    assert queue.redis_active is False
+    probe._link._execute(("CONFIG", "SET", "maxmemory", "0"))
+    until(lambda: queue.redis_active)
+    assert drain(queue) == ["while full"]
+
+
+def test_closing_while_redis_is_away_says_what_is_lost(redis_server, make_queue, caplog):
+    queue = make_queue()
+    redis_server.kill()
+    queue.enqueue("lost")
+    queue.close()
+    assert [record.jobs_lost for record in caplog.records if hasattr(record, "jobs_lost")] == [1]
+
+
+def test_a_lost_script_cache_is_refilled(redis_server, make_queue):
+    queue = make_queue()
+    queue.enqueue(1)
+    queue._link._execute(("SCRIPT", "FLUSH"))
+    queue.enqueue(2)
+    assert drain(queue) == [1, 2]
+
+
+def test_stopped_and_started_under_load(redis_server, make_queue):
+    """Two producers and two workers, each as a process of its own would be; Redis is killed and frozen."""
+    count, runs = 600, []
+    producers = [make_queue(), make_queue()]
+    workers = [Workers(make_queue(), runs), Workers(make_queue(), runs)]
+
+    def produce(queue, start):
+        for n in range(start, count, 2):
+            queue.enqueue(n)
+            time.sleep(0.005)
+
+    threads = [threading.Thread(target=produce, args=(queue, start)) for start, queue in enumerate(producers)]
+    for thread in threads:
+        thread.start()
+    for _ in range(2):
+        time.sleep(0.2)
+        redis_server.kill()
+        time.sleep(0.2)
+        redis_server.start()
+        time.sleep(0.2)
+        with redis_server.frozen():
+            time.sleep(0.5)
+    for thread in threads:
+        thread.join(LONG)
+    until(lambda: len(runs) >= count)
+    time.sleep(0.3)
+    for worker in workers:
+        worker.join()
+    assert Counter(runs) == dict.fromkeys(range(count), 1)
+    until(lambda: all(queue.redis_active for queue in producers))
+    seen = producers[0].snapshot()
+    assert (seen["depth"], seen["claimed"]) == (0, 0)
