@@ -11,11 +11,13 @@ from typing import IO, Any
 
 import click
 
+from fila.cli.config import config
 from fila.cli.consume import consume
 from fila.cli.enqueue import enqueue
 from fila.cli.output import printable, wants_colour
 from fila.cli.queues import queue
 from fila.cli.session import Session, global_options
+from fila.cli.throttle import throttle
 
 INTERRUPTED = 130
 
@@ -92,12 +94,14 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130
 @click.version_option(package_name="fila", message="fila %(version)s")
 @global_options
 def cli() -> None:
-    """Talk to a Fila broker: manage queues, send messages, receive them."""
+    """Talk to a Fila broker: manage queues and limits, send messages, receive them."""
 
 
 cli.add_command(queue)
 cli.add_command(enqueue)
 cli.add_command(consume)
+cli.add_command(config)
+cli.add_command(throttle)
 
 
 def main() -> None:

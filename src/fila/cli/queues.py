@@ -1,8 +1,9 @@
-"""`fila queue`: create, list, inspect, delete."""
+"""`fila queue`: create, list, inspect, update, delete."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -17,10 +18,77 @@ Examples:
   fila queue create orders --fairness-header tenant --weight-header weight
   fila queue list
   fila queue inspect orders --keys 50
+  fila queue update orders --max-attempts 5
   fila queue delete orders --yes"""
 )
 def queue() -> None:
-    """Create, list, inspect and delete queues."""
+    """Create, list, inspect, update and delete queues."""
+
+
+def _settings(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options for what can be set of a queue, each named as the SDK names it."""
+    for option in reversed(SETTINGS):
+        command = option(command)
+    return command
+
+
+SETTINGS = (
+    click.option(
+        "--visibility-timeout",
+        "visibility_timeout_ms",
+        type=int,
+        metavar="MS",
+        help="How long a consumer may hold a message before it is delivered again.",
+    ),
+    click.option("--fairness-header", metavar="HEADER", help="The header that says whose turn a message waits for."),
+    click.option("--weight-header", metavar="HEADER", help="The header that says how large that share is (1 to 1000)."),
+    click.option(
+        "--throttle-header",
+        "throttle_headers",
+        multiple=True,
+        metavar="HEADER",
+        help='A header that makes a throttle key, "HEADER:value". May be repeated; an empty name means none.',
+    ),
+    click.option("--cost-header", metavar="HEADER", help="The header that says what delivering a message costs."),
+    click.option("--quantum", type=int, metavar="N", help="What a key of weight 1 may spend in one round."),
+    click.option(
+        "--dedup-window", "dedup_window_ms", type=int, metavar="MS", help="How long dedup keys are remembered."
+    ),
+    click.option(
+        "--max-attempts", type=int, metavar="N", help="Dead-letter a message that failed so often; 0 is never."
+    ),
+    click.option("--retry-delay", "retry_delay_ms", type=int, metavar="MS", help="How long a nacked message rests."),
+    click.option("--retry-backoff", type=float, metavar="FACTOR", help="By how much longer it rests each time."),
+    click.option(
+        "--retry-max-delay", "retry_max_delay_ms", type=int, metavar="MS", help="It rests no longer than this."
+    ),
+    click.option("--retry-jitter", type=float, metavar="PART", help="The part of the rest left to chance, 0 to 1."),
+    click.option(
+        "--script",
+        type=click.File("r", encoding="utf-8"),
+        metavar="FILE",
+        help="Lua that defines on_enqueue, on_failure or both; - reads from stdin.",
+    ),
+    click.option("--no-script", is_flag=True, help="Take the script away."),
+    click.option("--script-timeout", "script_timeout_ms", type=int, metavar="MS", help="How long one hook may run."),
+    click.option("--script-memory", "script_memory_bytes", type=int, metavar="BYTES", help="What a script may hold."),
+)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """The settings among the options of a command. Raises UsageError."""
+    script, no_script = options.pop("script"), options.pop("no_script")
+    if script is not None and no_script:
+        raise click.UsageError("--script and --no-script contradict each other")
+    given = {name: value for name, value in options.items() if value is not None}
+    headers = given.pop("throttle_headers")
+    if headers:
+        given["throttle_headers"] = [name for name in headers if name]
+    if script is not None:
+        given["script"] = script.read()
+    elif no_script:
+        given["script"] = ""
+    return given
 
 
 @queue.command(
@@ -28,30 +96,48 @@ def queue() -> None:
 Examples:
   fila queue create orders
   fila queue create orders --visibility-timeout 60000
-  fila queue create orders --fairness-header tenant --weight-header weight"""
+  fila queue create orders --fairness-header tenant --weight-header weight
+  fila queue create mail --max-attempts 5 --retry-delay 1000 --retry-backoff 2 --retry-jitter 0.2
+  fila queue create api --throttle-header provider
+  fila queue create jobs --script policy.lua"""
 )
 @click.argument("name")
-@click.option(
-    "--visibility-timeout",
-    "visibility_timeout_ms",
-    type=int,
-    metavar="MS",
-    help="How long a consumer may hold a message before it is delivered again.",
-)
-@click.option("--fairness-header", metavar="HEADER", help="The header that says whose turn a message waits for.")
-@click.option("--weight-header", metavar="HEADER", help="The header that says how large that share is (1 to 1000).")
-@click.option("--quantum", type=int, metavar="N", help="What a key of weight 1 may spend in one round.")
-@click.option("--dedup-window", "dedup_window_ms", type=int, metavar="MS", help="How long dedup keys are remembered.")
+@_settings
 @session_options
 @pass_session
-def create(session: Session, /, name: str, **settings: Any) -> None:
-    """Create the queue NAME. What is not given takes the broker's default."""
+def create(session: Session, /, name: str, **options: Any) -> None:
+    """Create the queue NAME and its dead-letter queue NAME.dlq. What is not given takes the broker's default."""
     with session.client() as client:
-        client.create_queue(name, **settings)
+        client.create_queue(name, **_given(options))
     if session.as_json:
         output.emit_json({"queue": name, "created": True})
     else:
         click.echo(f'Created queue "{output.printable(name)}"')
+
+
+@queue.command(
+    epilog="""\b
+Examples:
+  fila queue update orders --max-attempts 5
+  fila queue update orders --script policy.lua
+  fila queue update orders --no-script"""
+)
+@click.argument("name")
+@_settings
+@session_options
+@pass_session
+def update(session: Session, /, name: str, **options: Any) -> None:
+    """Change settings of the queue NAME. They hold for what happens from now on; what is not given stays."""
+    given = _given(options)
+    if not given:
+        raise click.UsageError("nothing to change: name at least one setting")
+    with session.client() as client:
+        config = client.update_queue(name, **given)
+    if session.as_json:
+        output.emit_json(views.config_json(config))
+    else:
+        click.echo(f'Updated queue "{output.printable(name)}"')
+        views.show_config(config)
 
 
 @queue.command(
@@ -100,14 +186,16 @@ def inspect(session: Session, /, name: str, keys: int) -> None:
     epilog="""\b
 Examples:
   fila queue delete orders
-  fila queue delete orders --yes"""
+  fila queue delete orders --yes
+  fila queue delete orders --yes --force"""
 )
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask, even when there are messages.")
+@click.option("--force", is_flag=True, help="Also when there are dead letters, which go with it.")
 @session_options
 @pass_session
-def delete(session: Session, /, name: str, yes: bool) -> None:
-    """Delete the queue NAME with all its messages.
+def delete(session: Session, /, name: str, yes: bool, force: bool) -> None:
+    """Delete the queue NAME with all its messages and its dead-letter queue.
 
     On a terminal, a queue that holds messages is deleted only after a yes.
     """
@@ -117,7 +205,7 @@ def delete(session: Session, /, name: str, yes: bool) -> None:
             if held:
                 question = f'Queue "{output.printable(name)}" holds {output.count(held, "message")}. Delete it?'
                 click.confirm(question, abort=True, err=True)
-        deleted = client.delete_queue(name)
+        deleted = client.delete_queue(name, force=force)
     if session.as_json:
         output.emit_json({"queue": name, "deleted": True, "messages": deleted})
     else:

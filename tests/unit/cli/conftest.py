@@ -1,6 +1,6 @@
 """A broker that lives in the test, in place of the SDK's client."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from fila.cli.main import cli
 from fila.cli.session import Session
+from fila.client import KeyStats, QueueConfig, QueueCounters, QueueInfo, QueueStats, SchedulerStats
 
 
 @dataclass
@@ -19,6 +20,7 @@ class FakeClient:
     queues: list = field(default_factory=list)
     batches: list = field(default_factory=list)
     acked: list = field(default_factory=list)
+    config: dict = field(default_factory=dict)
     error: Exception | None = None
     closed: bool = False
 
@@ -31,9 +33,29 @@ class FakeClient:
     def create_queue(self, name, **settings):
         self._call("create_queue", name, settings)
 
-    def delete_queue(self, name):
-        self._call("delete_queue", name)
+    def update_queue(self, name, **settings):
+        self._call("update_queue", name, settings)
+        return queue_config(**settings)
+
+    def delete_queue(self, name, *, force):
+        self._call("delete_queue", name, force)
         return 3
+
+    def set_config(self, key, value):
+        self._call("set_config", key, value)
+        self.config[key] = value
+
+    def get_config(self, key):
+        self._call("get_config", key)
+        return self.config.get(key)
+
+    def list_config(self, prefix):
+        self._call("list_config", prefix)
+        return {key: value for key, value in sorted(self.config.items()) if key.startswith(prefix)}
+
+    def delete_config(self, key):
+        self._call("delete_config", key)
+        return self.config.pop(key, None) is not None
 
     def list_queues(self):
         self._call("list_queues")
@@ -65,24 +87,39 @@ class FakeClient:
 
 
 def summary(name="orders", **changes):
-    fields = {"name": name, "depth": 12000, "in_flight": 2, "delayed": 0, "active_keys": 1, "consumers": 1}
-    return SimpleNamespace(**(fields | changes))
+    fields = {"depth": 12000, "in_flight": 2, "delayed": 0, "active_keys": 1, "consumers": 1}
+    return QueueInfo(**({"name": name, "dead_letter_queue": f"{name}.dlq"} | fields | changes))
+
+
+def queue_config(**changes):
+    defaults = QueueConfig(
+        visibility_timeout_ms=30_000,
+        fairness_header="tenant",
+        weight_header="",
+        quantum=10,
+        dedup_window_ms=300_000,
+        throttle_headers=(),
+        cost_header="",
+        max_attempts=0,
+        retry_delay_ms=0,
+        retry_backoff=1.0,
+        retry_max_delay_ms=0,
+        retry_jitter=0.0,
+        script="",
+        script_timeout_ms=10,
+        script_memory_bytes=1 << 20,
+    )
+    return replace(defaults, **changes)
 
 
 def stats(name):
-    return SimpleNamespace(
+    return QueueStats(
         summary=summary(name),
-        config=SimpleNamespace(
-            visibility_timeout_ms=30_000,
-            fairness_header="tenant",
-            weight_header="",
-            quantum=10,
-            dedup_window_ms=300_000,
-        ),
+        config=queue_config(),
         created_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
-        scheduler=SimpleNamespace(quantum=10, round=7, active_keys=40),
-        keys=[SimpleNamespace(fairness_key="acme", weight=3, pending=12000, delivered=5, deficit=-2)],
-        counters=SimpleNamespace(enqueued=12007, delivered=7, acked=5, nacked=0, expired=0, returned=0),
+        scheduler=SchedulerStats(quantum=10, round=7, active_keys=40),
+        keys=(KeyStats(fairness_key="acme", weight=3, pending=12000, delivered=5, deficit=-2),),
+        counters=QueueCounters(enqueued=12007, delivered=7, acked=5, nacked=0, expired=0, returned=0, dead_lettered=0),
     )
 
 

@@ -65,3 +65,37 @@ def test_delete_in_a_pipe_does_not_ask(fila):
     result = fila("queue", "delete", "orders")
     assert result.exit_code == 0
     assert result.stdout == 'Deleted queue "orders" (3 messages)\n'
+
+
+def test_delete_by_force_is_asked_for_by_name(fila, client):
+    fila("queue", "delete", "orders", "--force", "--yes")
+    assert client.calls == [("delete_queue", "orders", True)]
+
+
+def test_update_hands_over_only_what_was_given(fila, client, tmp_path):
+    script = tmp_path / "policy.lua"
+    script.write_text("function on_enqueue() end")
+    result = fila("queue", "update", "orders", "--max-attempts", "5", "--retry-backoff", "2", "--script", str(script))
+    assert client.calls == [
+        ("update_queue", "orders", {"max_attempts": 5, "retry_backoff": 2.0, "script": "function on_enqueue() end"})
+    ]
+    assert result.stdout.startswith('Updated queue "orders"\n')
+    assert "1 line of Lua, 10 ms and 1,024 KiB a call" in result.stdout
+
+
+def test_update_takes_a_script_and_headers_away(fila, client):
+    fila("queue", "update", "orders", "--no-script", "--throttle-header", "")
+    assert client.calls == [("update_queue", "orders", {"throttle_headers": [], "script": ""})]
+
+
+def test_update_of_nothing_is_wrong_usage(fila, client):
+    result = fila("queue", "update", "orders")
+    assert result.exit_code == 2
+    assert "name at least one setting" in result.stderr
+    assert client.calls == []
+
+
+def test_update_in_json_is_the_settings(fila):
+    shown = json.loads(fila("queue", "update", "orders", "--retry-delay", "100", "--json").stdout)
+    assert shown["retry_delay_ms"] == 100
+    assert shown["throttle_headers"] == []

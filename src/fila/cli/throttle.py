@@ -1,0 +1,103 @@
+"""`fila throttle`: rates, bursts and in-flight caps of throttle keys, the human way to `throttle.` config entries."""
+
+from __future__ import annotations
+
+import click
+
+from fila.cli import output
+from fila.cli.session import Session, pass_session, session_options
+
+PREFIX = "throttle."
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fila throttle set provider:aws --rate 50 --burst 100
+  fila throttle set tenant:acme --max-in-flight 5
+  fila throttle list
+  fila throttle unset provider:aws"""
+)
+def throttle() -> None:
+    """Limit how fast, and how many at once, messages with a throttle key are delivered."""
+
+
+@throttle.command(
+    name="set",
+    epilog="""\b
+Examples:
+  fila throttle set provider:aws --rate 50
+  fila throttle set llm:tokens --rate 1500 --burst 90000
+  fila throttle set tenant:acme --max-in-flight 5""",
+)
+@click.argument("key")
+@click.option("--rate", type=float, metavar="N", help="Tokens a second; a message spends its cost, 1 by default.")
+@click.option(
+    "--burst", type=float, metavar="N", help="Tokens that gather while nothing is delivered (default: one second)."
+)
+@click.option("--max-in-flight", type=int, metavar="N", help="Messages delivered and not yet settled.")
+@session_options
+@pass_session
+def set_(session: Session, /, key: str, rate: float | None, burst: float | None, max_in_flight: int | None) -> None:
+    """Limit KEY, at once and over restarts. A limit that was there before is replaced as a whole."""
+    parts = {"rate": rate, "burst": burst, "max_in_flight": max_in_flight}
+    value = ",".join(f"{name}={_number(number)}" for name, number in parts.items() if number is not None)
+    if not value:
+        raise click.UsageError("give --rate, --max-in-flight or both")
+    with session.client() as client:
+        client.set_config(PREFIX + key, value)
+    if session.as_json:
+        output.emit_json({"key": key, "limit": value})
+    else:
+        click.echo(f"{output.printable(key)}: {value}")
+
+
+@throttle.command(
+    name="list",
+    epilog="""\b
+Examples:
+  fila throttle list
+  fila throttle list provider: --json""",
+)
+@click.argument("prefix", default="")
+@session_options
+@pass_session
+def list_throttles(session: Session, /, prefix: str) -> None:
+    """List the limits of throttle keys that begin with PREFIX."""
+    with session.client() as client:
+        entries = client.list_config(PREFIX + prefix)
+    limits = {key.removeprefix(PREFIX): _parts(value) for key, value in entries.items()}
+    if session.as_json:
+        output.emit_json([{"key": key, **limit} for key, limit in limits.items()])
+    elif limits:
+        names = ("rate", "burst", "max_in_flight")
+        rows = [(key, *(limit.get(name, "") for name in names)) for key, limit in limits.items()]
+        output.table(("KEY", "RATE", "BURST", "MAX IN FLIGHT"), rows)
+    else:
+        click.echo("No limits: set one with `fila throttle set KEY --rate N`.", err=True)
+
+
+@throttle.command(
+    epilog="""\b
+Examples:
+  fila throttle unset provider:aws"""
+)
+@click.argument("key")
+@session_options
+@pass_session
+def unset(session: Session, /, key: str) -> None:
+    """Take the limit of KEY away: its messages are delivered as any others."""
+    with session.client() as client:
+        existed = client.delete_config(PREFIX + key)
+    if session.as_json:
+        output.emit_json({"key": key, "existed": existed})
+    else:
+        click.echo(f"{output.printable(key)} {'is no longer limited' if existed else 'was not limited'}")
+
+
+def _number(number: float) -> str:
+    return str(int(number)) if number == int(number) else repr(number)
+
+
+def _parts(value: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
