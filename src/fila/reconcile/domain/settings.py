@@ -20,7 +20,8 @@ class SettingsError(ValueError):
     """A setting is unknown or out of its range. The text names it and says what was expected."""
 
 
-def _whole(default: int, low: int, high: int) -> Any:
+def whole(default: int, low: int, high: int) -> Any:
+    """A field for a whole number within these bounds."""
     return field(default=default, metadata={"range": (low, high)})
 
 
@@ -48,17 +49,17 @@ class Tiers(Section):
     """Where one status ends and the next begins. A share exactly at a border belongs to the milder side."""
 
     #: Up to here claim and platform agree.
-    tolerance_bp: int = _whole(500, 0, MAX_SHARE_BP)
+    tolerance_bp: int = whole(500, 0, MAX_SHARE_BP)
     #: Up to here a discrepancy is low.
-    low_bp: int = _whole(1_000, 0, MAX_SHARE_BP)
+    low_bp: int = whole(1_000, 0, MAX_SHARE_BP)
     #: Up to here it is medium, beyond it is high.
-    medium_bp: int = _whole(2_000, 0, MAX_SHARE_BP)
+    medium_bp: int = whole(2_000, 0, MAX_SHARE_BP)
     #: A claim that exceeds the platform by more than this is an overclaim, whatever its tier.
-    overclaim_bp: int = _whole(2_000, 0, MAX_SHARE_BP)
+    overclaim_bp: int = whole(2_000, 0, MAX_SHARE_BP)
     #: Beyond this the overclaim is critical.
-    overclaim_critical_bp: int = _whole(5_000, 0, MAX_SHARE_BP)
+    overclaim_critical_bp: int = whole(5_000, 0, MAX_SHARE_BP)
     #: Shares are taken of the platform's count, but of no less than this: raise it to be milder with small counts.
-    min_base: int = _whole(1, 1, MAX_COUNT)
+    min_base: int = whole(1, 1, MAX_COUNT)
 
     def check(self) -> None:
         if not self.tolerance_bp <= self.low_bp <= self.medium_bp:
@@ -71,23 +72,23 @@ class Tiers(Section):
 class Growth(Section):
     """How much counts may grow between the moment of the claim and that of the platform's figures."""
 
-    per_hour_bp: int = _whole(1_000, 0, BP)
+    per_hour_bp: int = whole(1_000, 0, BP)
     #: Growth beyond this many hours is not allowed for.
-    max_hours: int = _whole(24, 0, 24 * 30)
+    max_hours: int = whole(24, 0, 24 * 30)
 
 
 @dataclass(frozen=True, slots=True)
 class Trust(Section):
     """Trust of an affiliate and what each outcome does to it."""
 
-    lowest_bp: int = _whole(0, 0, BP)
-    highest_bp: int = _whole(BP, 0, BP)
-    initial_bp: int = _whole(5_000, 0, BP)
-    matched_bp: int = _whole(100, -BP, BP)
-    low_bp: int = _whole(-100, -BP, BP)
-    medium_bp: int = _whole(-300, -BP, BP)
-    high_bp: int = _whole(-500, -BP, BP)
-    overclaimed_bp: int = _whole(-1_000, -BP, BP)
+    lowest_bp: int = whole(0, 0, BP)
+    highest_bp: int = whole(BP, 0, BP)
+    initial_bp: int = whole(5_000, 0, BP)
+    matched_bp: int = whole(100, -BP, BP)
+    low_bp: int = whole(-100, -BP, BP)
+    medium_bp: int = whole(-300, -BP, BP)
+    high_bp: int = whole(-500, -BP, BP)
+    overclaimed_bp: int = whole(-1_000, -BP, BP)
 
     def check(self) -> None:
         if not self.lowest_bp <= self.initial_bp <= self.highest_bp:
@@ -99,12 +100,12 @@ class Retries(Section):
     """When a report is tried again because the platform had nothing, or not everything, to say."""
 
     #: Missing data: this long times the number of the attempt.
-    missing_after_ms: int = _whole(30 * MINUTE_MS, 1, 24 * 30 * HOUR_MS)
-    missing_retries: int = _whole(5, 0, 1_000)
-    incomplete_after_ms: int = _whole(15 * MINUTE_MS, 1, 24 * 30 * HOUR_MS)
-    incomplete_retries: int = _whole(1, 0, 1_000)
+    missing_after_ms: int = whole(30 * MINUTE_MS, 1, 24 * 30 * HOUR_MS)
+    missing_retries: int = whole(5, 0, 1_000)
+    incomplete_after_ms: int = whole(15 * MINUTE_MS, 1, 24 * 30 * HOUR_MS)
+    incomplete_retries: int = whole(1, 0, 1_000)
     #: No attempt is planned later than this after the report was submitted.
-    within_ms: int = _whole(24 * HOUR_MS, 0, 24 * 365 * HOUR_MS)
+    within_ms: int = whole(24 * HOUR_MS, 0, 24 * 365 * HOUR_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,11 @@ class Alerts(Section):
     """When a repeated high discrepancy is more than an accident."""
 
     #: Repeats are counted over this long.
-    repeat_window_ms: int = _whole(7 * 24 * HOUR_MS, 0, 24 * 365 * HOUR_MS)
+    repeat_window_ms: int = whole(7 * 24 * HOUR_MS, 0, 24 * 365 * HOUR_MS)
     #: So many in the window, the present one included, make the alert high.
-    escalate_at: int = _whole(2, 1, 1_000_000)
+    escalate_at: int = whole(2, 1, 1_000_000)
     #: And so many critical.
-    critical_at: int = _whole(4, 1, 1_000_000)
+    critical_at: int = whole(4, 1, 1_000_000)
 
     def check(self) -> None:
         if self.escalate_at > self.critical_at:
@@ -128,18 +129,18 @@ class Suspicion(Section):
     """What makes a report worth looking at first, before any platform was asked. Points add up to at most 100."""
 
     #: More clicks than this share of views are unusual. More clicks than views are impossible.
-    unusual_ctr_bp: int = _whole(3_000, 0, MAX_SHARE_BP)
+    unusual_ctr_bp: int = whole(3_000, 0, MAX_SHARE_BP)
     #: More conversions than this share of clicks are unusual. More conversions than clicks are impossible.
-    unusual_conversion_bp: int = _whole(5_000, 0, MAX_SHARE_BP)
+    unusual_conversion_bp: int = whole(5_000, 0, MAX_SHARE_BP)
     #: Trust below this makes every claim doubtful.
-    low_trust_bp: int = _whole(2_500, 0, BP)
-    impossible_points: int = _whole(60, 0, 100)
-    unusual_points: int = _whole(25, 0, 100)
-    low_trust_points: int = _whole(25, 0, 100)
+    low_trust_bp: int = whole(2_500, 0, BP)
+    impossible_points: int = whole(60, 0, 100)
+    unusual_points: int = whole(25, 0, 100)
+    low_trust_points: int = whole(25, 0, 100)
     #: From here on a report goes ahead of the others.
-    high_priority_at: int = _whole(50, 1, 101)
+    high_priority_at: int = whole(50, 1, 101)
     #: A report of a little trusted affiliate that is not otherwise suspicious waits this long; 0 for not at all.
-    low_trust_delay_ms: int = _whole(0, 0, 24 * HOUR_MS)
+    low_trust_delay_ms: int = whole(0, 0, 24 * HOUR_MS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,25 +7,22 @@ PUT /control/{platform}/posts/{post_id}       set a post's figures
 """
 
 import asyncio
-import socket
-import threading
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from fila.reconcile.serving import HttpServer
 from fila.reconcile.simulator.faults import Faults
 from fila.reconcile.simulator.truth import truth
 
 TOKEN = "simulated"  # noqa: S105 - the password of platforms that do not exist
-START_TIMEOUT_S = 20.0
 
 
 @dataclass(slots=True)
@@ -54,8 +51,6 @@ class Simulator:
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._platforms: dict[str, _State] = {}
-        self._socket = socket.create_server((host, port))
-        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
         self.app = Starlette(
             routes=[
                 Route("/{platform}/v1/posts/{post_id}/metrics", self._metrics),
@@ -64,28 +59,19 @@ class Simulator:
                 Route("/control/{platform}/posts/{post_id}", self._set_post, methods=["PUT"]),
             ]
         )
-        self._server = uvicorn.Server(uvicorn.Config(self.app, log_level="critical", access_log=False, lifespan="off"))
-        self._thread = threading.Thread(target=self._run, name="simulated-platforms", daemon=True)
+        self._server = HttpServer(self.app, host, port)
+        self.url = self._server.url
 
     def start(self) -> None:
         """Returns when questions are answered."""
-        self._thread.start()
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._server.started:
-            if time.monotonic() > deadline or not self._thread.is_alive():
-                raise RuntimeError("the simulated platforms did not start")
-            time.sleep(0.005)
+        self._server.start()
 
     def stop(self) -> None:
-        self._server.should_exit = True
-        self._server.force_exit = True
-        if self._thread.is_alive():
-            self._thread.join()
-        self._socket.close()
+        self._server.stop(wait=False)
 
     def serve_forever(self) -> None:
         """Run in this thread until interrupted."""
-        self._run()
+        self._server.run()
 
     def set(self, platform: str, faults: Faults) -> None:
         """Give a platform these faults, from now on."""
@@ -105,9 +91,6 @@ class Simulator:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
-
-    def _run(self) -> None:
-        self._server.run(sockets=[self._socket])
 
     def _state(self, platform: str) -> _State:
         return self._platforms.setdefault(platform, _State())

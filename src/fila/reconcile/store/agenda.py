@@ -43,6 +43,11 @@ class Agenda:
         with self._database.writing() as session:
             self._hold(session, [report_id], until_ms)
 
+    def release(self, ids: Sequence[str], now_ms: int) -> None:
+        """Their jobs did not get into the queue: they are due now."""
+        with self._database.writing() as session:
+            self._hold(session, ids, now_ms - self._requeue_after_ms)
+
     def _hold(self, session: Session, ids: Sequence[str], from_ms: int) -> None:
         if ids:
             session.execute(

@@ -1,0 +1,63 @@
+"""An ASGI application on a port: in a thread of its own, or in the foreground until a signal."""
+
+import logging
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from starlette.types import ASGIApp
+
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 10
+
+
+class HttpServer:
+    """Listens from construction on, so nobody else can be given the port; answers from `start()` on."""
+
+    def __init__(self, app: ASGIApp, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Raises OSError when the address cannot be had."""
+        self._socket = socket.create_server((host, port), backlog=1024)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        config = uvicorn.Config(
+            app,
+            log_level=logging.WARNING,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=STOP_TIMEOUT_S,
+            server_header=False,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self.run, name=f"http-{self.port}", daemon=True)
+
+    def start(self) -> None:
+        """Answer in a thread. Returns when requests are answered."""
+        self._thread.start()
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise RuntimeError("the HTTP server did not start")
+            time.sleep(0.002)
+
+    def run(self) -> None:
+        """Answer in this thread, until SIGTERM, SIGINT or `stop()` from another."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self, *, wait: bool = True) -> None:
+        """Finish the requests under way and close; without `wait`, cut them."""
+        self._server.should_exit = True
+        self._server.force_exit = not wait
+        if self._thread.is_alive():
+            self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop()
