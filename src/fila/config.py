@@ -150,6 +150,21 @@ class LimitsConfig(Section):
 
 
 @dataclass(frozen=True, slots=True)
+class LuaConfig(Section):
+    """What one call of a queue's script may use, unless the queue says otherwise, and when it is left alone."""
+
+    #: Time on the processor, for one call.
+    timeout_ms: int = _whole(10, 1, 1_000)
+    #: All that the script holds, from its code to what it keeps between calls.
+    memory_bytes: int = _whole(MIB, 64 * KIB, 64 * MIB)
+    #: Failures in a row after which a hook is bypassed.
+    breaker_failures: int = _whole(3, 1, 1_000)
+    #: How long it is bypassed before it is tried again.
+    breaker_cooldown_ms: int = _whole(10_000, 1, DAY_MS)
+    max_script_bytes: int = _whole(64 * KIB, 1, MIB)
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig(Section):
     """What is logged and in which form."""
 
@@ -166,6 +181,7 @@ class Config:
     storage: StorageConfig = field(default_factory=StorageConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    lua: LuaConfig = field(default_factory=LuaConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
 

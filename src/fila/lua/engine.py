@@ -1,0 +1,211 @@
+"""One script in a Lua runtime of its own: compiled once, called many times, ended when it takes too much.
+
+Rules:
+- A runtime is never shared between queues. What a script does to its surroundings stays with it.
+- lupa pushes arguments unprotected: if the memory limit were reached there, Lua would abort the process. So before
+  each call at least the size of its arguments is free, and after each call the script is below its limit or given up.
+- Nothing but strings, numbers, booleans and nil comes back from Lua, for the same reason.
+- After a failure that is `exhausted` the engine must not be used again.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from lupa import lua54
+
+from fila.core.errors import InvalidArgument
+from fila.core.policy import (
+    DEFAULT_KEY,
+    MAX_COST,
+    MAX_PRIORITY,
+    MAX_THROTTLE_KEYS,
+    MAX_WEIGHT,
+    Placement,
+    Verdict,
+)
+from fila.lua.limits import HookLimits
+
+FailureKind = Literal["error", "timeout", "memory", "bad_return"]
+GetConfig = Callable[[str], str | None]
+
+_FOLDER = Path(__file__).parent
+_SANDBOX = (_FOLDER / "sandbox.lua").read_text(encoding="utf-8")
+_PATTERNS = (_FOLDER / "patterns.lua").read_text(encoding="utf-8")
+
+#: What is free for the arguments of a call. Larger ones are given their own size for that call.
+_RESERVE_BYTES = 128 * 1024
+#: What an argument takes beside its text: Lua's own header of a string, and its place in a table and on the stack.
+_ARGUMENT_BYTES = 256
+#: UTF-8 needs no more than this for a character.
+_CHARACTER_BYTES = 4
+
+
+class HookFailed(Exception):
+    """A call gave no usable answer. The text is for operators."""
+
+    def __init__(self, kind: FailureKind, text: str) -> None:
+        super().__init__(text)
+        self.kind: FailureKind = kind
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the script reached a limit, after which its engine must not be used again."""
+        return self.kind in {"timeout", "memory"}
+
+
+class _Memory:
+    """The limit of a runtime. Lua takes it away before Python pushes a string, and puts it back."""
+
+    def __init__(self, runtime: lua54.LuaRuntime) -> None:
+        self._runtime = runtime
+        self._limit = 0
+
+    def limit(self, size: int) -> None:
+        self._limit = size
+        self._runtime.set_max_memory(size)
+
+    def lift(self) -> None:
+        self._runtime.set_max_memory(0)
+
+    def lower(self) -> None:
+        self._runtime.set_max_memory(self._limit)
+
+
+class Engine:
+    """A script, ready to be called."""
+
+    __slots__ = ("_ceiling", "_collect", "_enqueue", "_fail", "_memory", "_used", "on_enqueue", "on_failure")
+
+    def __init__(
+        self,
+        source: str,
+        queue: str,
+        limits: HookLimits,
+        get_config: GetConfig,
+        cpu_ns: Callable[[], int] = time.thread_time_ns,
+    ) -> None:
+        """Compile and load the script.
+
+        Raises:
+            InvalidArgument: it does not compile, fails while it is loaded, or defines no hook.
+        """
+        try:
+            script = source.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgument("the script is not text") from error
+        if len(script) > limits.max_script_bytes:
+            raise InvalidArgument(f"the script has {len(script)} bytes, {limits.max_script_bytes} are allowed")
+        runtime = lua54.LuaRuntime(
+            encoding="utf-8",
+            register_eval=False,
+            register_builtins=False,
+            attribute_filter=_no_attributes,
+            max_memory=0,
+        )
+        self._memory = _Memory(runtime)
+        define, self._enqueue, self._fail, self._collect = runtime.execute(
+            _SANDBOX,
+            runtime.table_from(_options(queue, limits)),
+            _PATTERNS,
+            cpu_ns,
+            _reader(get_config),
+            self._memory.lift,
+            self._memory.lower,
+            name="=fila",
+            mode="t",
+        )
+        self._used: Callable[[], int] = runtime.get_memory_used
+        self._collect()
+        self._ceiling = self._used() + limits.memory_bytes
+        self._memory.limit(self._ceiling + _RESERVE_BYTES)
+        try:
+            _, self.on_enqueue, self.on_failure = self._call(define, (script,), len(script))
+        except HookFailed as failure:
+            raise InvalidArgument(f"the script cannot be used: {failure}") from failure
+        if not (self.on_enqueue or self.on_failure):
+            raise InvalidArgument("the script cannot be used: it defines neither on_enqueue nor on_failure")
+
+    def enqueue(self, headers: Mapping[str, str], payload_size: int) -> Placement:
+        """Ask `on_enqueue`.
+
+        Raises:
+            HookFailed: there is no usable answer.
+        """
+        flat = [text for header in headers.items() for text in header]
+        key, weight, cost, priority, delay_ms, *throttles = self._call(
+            self._enqueue, (payload_size, *flat), sum(map(len, flat))
+        )
+        return Placement(
+            DEFAULT_KEY if key is None else key,
+            weight,
+            tuple(sorted(set(throttles))) if throttles else (),
+            cost,
+            priority,
+            delay_ms,
+        )
+
+    def fail(self, headers: Mapping[str, str], message_id: str, attempts: int, error: str) -> Verdict:
+        """Ask `on_failure`.
+
+        Raises:
+            HookFailed: there is no usable answer.
+        """
+        flat = [message_id, error, *(text for header in headers.items() for text in header)]
+        arguments = (message_id, attempts, error, *flat[2:])
+        _, dead, delay_ms = self._call(self._fail, arguments, sum(map(len, flat)))
+        return Verdict(dead, delay_ms)
+
+    def _call(self, function: Any, arguments: tuple[object, ...], characters: int) -> tuple[Any, ...]:
+        need = _CHARACTER_BYTES * characters + _ARGUMENT_BYTES * len(arguments)
+        if need > _RESERVE_BYTES:
+            self._memory.limit(self._ceiling + need)
+        answer: tuple[Any, ...]
+        try:
+            answer = function(*arguments)
+        except lua54.LuaMemoryError as error:
+            raise HookFailed("memory", "not enough memory") from error
+        except UnicodeDecodeError:
+            answer = (False, "bad_return", "a key is not UTF-8 text")
+        except lua54.LuaError as error:
+            # The sandbox answers for all errors of a script. What ends the sandbox itself is a limit reached just then.
+            raise HookFailed("timeout", str(error)) from error
+        except (UnicodeEncodeError, OverflowError) as error:
+            answer = (False, "error", str(error))
+        if need > _RESERVE_BYTES:
+            self._memory.limit(self._ceiling + _RESERVE_BYTES)
+        if self._used() > self._ceiling:
+            self._collect()
+            if self._used() > self._ceiling:
+                raise HookFailed("memory", "the script keeps more memory than it may")
+        if answer[0] is False:
+            raise HookFailed(answer[1], answer[2])
+        return answer
+
+
+def _options(queue: str, limits: HookLimits) -> dict[str, object]:
+    return {
+        "queue": queue,
+        "limit_ns": limits.timeout_ms * 1_000_000,
+        "limit_text": f"the time limit of {limits.timeout_ms} ms is over",
+        "max_key_bytes": limits.max_key_bytes,
+        "max_delay_ms": limits.max_delay_ms,
+        "max_throttle_keys": MAX_THROTTLE_KEYS,
+        "max_weight": MAX_WEIGHT,
+        "max_cost": MAX_COST,
+        "max_priority": MAX_PRIORITY,
+    }
+
+
+def _reader(get_config: GetConfig) -> GetConfig:
+    def read(key: str) -> str | None:
+        # Whatever else came back would be a Python object in the hands of a script.
+        value = get_config(key)
+        return value if type(value) is str else None
+
+    return read
+
+
+def _no_attributes(*_: object) -> object:
+    raise AttributeError("no access to Python")
