@@ -239,8 +239,8 @@ def messages_of(queue: QueueState) -> dict[int, tuple[Any, ...]]:
     ("leased", key, priority, token, expires at). Fails when a message is in two places."""
     found: list[tuple[int, tuple[Any, ...]]] = []
     for key in queue.keys.values():
-        for priority, lane in key.lanes.items():
-            found += [(seq, ("ready", key.name, priority)) for seq in lane.waiting()]
+        for lane in key.lanes.values():
+            found += [(seq, ("ready", key.name, lane.priority)) for seq in lane.waiting()]
     for due, seq, lane, _ in queue.schedule.all():
         found.append((seq, ("delayed", lane.key.name, lane.priority, due)))
     for grant in queue.leases.grants():

@@ -678,7 +678,7 @@ class BrokerMachine(RuleBasedStateMachine):
             body = value[len(head) :]
             found[keys.read_u64(key, len(key) - 8)] = (*keys.read_lane(key[:-8]), *codec.read_head(head), body)
         assert found == {
-            seq: (one.queue, one.key, one.priority, one.weight, 1, one.body) for seq, one in messages.items()
+            seq: (one.queue, one.key, one.priority, one.weight, 1, (), one.body) for seq, one in messages.items()
         }
         kept = {
             (one.queue, seq, number)

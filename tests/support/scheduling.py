@@ -1,30 +1,51 @@
 """A scheduler with keys that can be filled, for tests of fairness."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-from fila.core.drr import Drr
+from fila.core.drr import Drr, Selection
+from fila.core.lines import Line, Lines
 from fila.core.pending import FairKey, Lane, Taken
+from fila.core.throttle import Limit, ThrottleManager
 
 NORMAL = 5
 
 
 class Rings:
-    """A Drr and its keys by name. Sequence numbers are given out in the order of pushing."""
+    """A Drr and its keys by name. Sequence numbers are given out in the order of pushing, time moves when told to."""
 
-    def __init__(self, quantum: int = 4) -> None:
-        self.drr = Drr(quantum)
+    def __init__(self, quantum: int = 4, throttles: ThrottleManager | None = None, name: str = "q") -> None:
+        self.throttles = throttles if throttles is not None else ThrottleManager()
+        self.drr = Drr(quantum, Lines(name, self.throttles))
         self.keys: dict[str, FairKey] = {}
+        self.now = 0
         self._last = 0
 
+    def limit(self, **limits: str) -> None:
+        """Set limits, written as in the configuration; an empty one takes it away."""
+        for key, text in limits.items():
+            if text:
+                self.throttles.set(key, Limit.parse(text), self.now)
+            else:
+                self.throttles.remove(key)
+
     def push(
-        self, name: str, count: int = 1, *, weight: int | None = None, cost: int = 1, priority: int = NORMAL
+        self,
+        name: str,
+        count: int = 1,
+        *,
+        weight: int | None = None,
+        cost: int = 1,
+        priority: int = NORMAL,
+        throttles: Iterable[str] = (),
     ) -> int:
         """Add messages to a key. Returns the sequence number of the last one."""
         key = self.keys.setdefault(name, FairKey(name))
         if weight is not None:
             key.weight = weight
-        lane = key.lanes.get(priority) or Lane(key, priority, f"{name}/{priority}".encode())
+        found = self.throttles.find_all(sorted(throttles))
+        lane = key.lanes.get((priority, found)) or Lane(key, priority, f"{name}/{priority}".encode(), found)
         new = list(range(self._last + 1, self._last + count + 1))
         self._last += count
         if cost == 1:
@@ -35,9 +56,25 @@ class Rings:
         self.drr.activate(key)
         return self._last
 
+    def put_back(self, message: Taken) -> None:
+        """A message comes back from its consumer."""
+        self.release(message)
+        lane, seq, cost = message
+        lane.key.push(lane, seq, cost)
+        self.drr.activate(lane.key)
+
+    def release(self, message: Taken) -> None:
+        """A message is no longer in flight."""
+        for throttle in message[0].throttles:
+            throttle.release()
+
+    def select(self, count: int) -> Selection:
+        self.throttles.due(self.now)
+        return self.drr.select(count, self.now)
+
     def take(self, count: int) -> list[str]:
         """Select messages and say whose they were."""
-        return names(self.drr.select(count).messages)
+        return names(self.select(count).messages)
 
     def settle(self) -> None:
         """Deliver until every key that has messages is backlogged."""
@@ -65,10 +102,29 @@ class Rings:
                 for key in self.keys.values()
             },
             "lanes": {
-                key.name: [(priority, lane.waiting()) for priority, lane in key.lanes.items()]
+                key.name: [(*describe(lane), lane.waiting()) for lane in key.lanes.values()]
                 for key in self.keys.values()
             },
+            "parked": self.drr.parked,
+            "waiting": {line.throttle.name: standing(line) for line in self.drr.lines.all()},
+            "passed": {
+                throttle.name: (throttle.in_flight, throttle.bucket and throttle.bucket.tokens(self.now))
+                for throttle in self.throttles._known.values()
+            },
+            "shut": {key.name: (key.shut, key.throttled) for key in self.keys.values()},
         }
+
+
+def describe(lane: Lane) -> tuple[Any, ...]:
+    """A lane in words: what it is, and where it waits."""
+    throttles = None if lane.id[1] is None else [throttle.name for throttle in lane.throttles]
+    return (lane.priority, throttles, lane.gate and (lane.gate.throttle.name, lane.need))
+
+
+def standing(line: Line) -> tuple[Any, ...]:
+    """Who stands in a line, in order, with what each needs, and how many were called."""
+    in_order = sorted(line.keys.items(), key=lambda item: item[1][0])
+    return ([(key.name, need) for key, (_, need) in in_order], line.called)
 
 
 def names(messages: list[Taken]) -> list[str]:

@@ -34,7 +34,7 @@ def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
         dedup_window_ms=0,
         source=record.name,
     )
-    for made in (QueueState(record), QueueState(graves)):
+    for made in (QueueState(record, state.throttles), QueueState(graves, state.throttles)):
         tick.batch.put(Family.QUEUES, made.prefix, codec.queue(made.record))
         tick.on_commit.append(partial(state.queues.__setitem__, made.name, made))
 
@@ -87,6 +87,7 @@ def _plan_removal(tick: Tick, queue: QueueState) -> None:
 
 def _forget(state: BrokerState, queue: QueueState) -> None:
     del state.queues[queue.name]
+    queue.close()
     for consumer in queue.consumers.all():
         consumer.end(QueueNotFound(queue.name))
 

@@ -10,12 +10,20 @@ from fila.core.pending import Taken
 
 
 def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, limit: int) -> int:
-    """Choose messages for the consumers that have credit, at most `limit`. Returns how many."""
+    """Choose messages for the consumers that have credit, at most `limit`. Returns how many.
+
+    A queue that has more keys to look at than one tick may, is looked at again: it is then among `tick.unfinished`.
+    """
     consumers = queue.consumers.with_credit()
     limit = min(limit, sum(credit for _, credit in consumers), queue.ready)
     if limit <= 0:
         return 0
-    selection = queue.drr.select(limit)
+    selection = queue.drr.select(limit, tick.now)
+    if selection.unfinished:
+        tick.unfinished.append(queue)
+    if not selection.messages:
+        tick.delivered.append(Delivery(queue, selection))
+        return 0
     hands, last = deal(selection.messages, consumers)
     delivery = Delivery(queue, selection, last=last)
     tick.delivered.append(delivery)

@@ -111,7 +111,9 @@ class Engine:
 
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
-        due_at = self._resting_until if self._wanted or self._commands else self._due_at
+        if self._wanted or self._commands:
+            return self._resting_until
+        due_at = min(self._due_at, self.state.throttles.next_wakeup() or NEVER)
         return None if due_at == NEVER else max(due_at, self._resting_until)
 
     def tick(self, now: int) -> None:
@@ -222,6 +224,7 @@ class Engine:
         return None
 
     def _plan_deliveries(self, tick: Tick) -> None:
+        self._want_throttled(tick.now)
         budget = self._config.max_tick_messages
         for name in list(self._wanted):
             if budget <= 0:
@@ -233,6 +236,8 @@ class Engine:
                 budget -= count
                 if count:
                     self._wanted[name] = None  # at the end: there may be more, but the others come first
+        for queue in tick.unfinished:
+            self._wanted[queue.name] = None
 
     # After the write
 
@@ -259,6 +264,7 @@ class Engine:
             queue.dedup.forget(dedup_keys, tick.now)
         for change in tick.on_commit:
             change()
+        self._want_throttled(tick.now)
         if tick.now >= self._due_at:
             self._due_at = self._earliest()
 
@@ -276,6 +282,8 @@ class Engine:
             queue.dedup.add(dedup_key, seq, ends)
         for lane, seqs in arrivals.lanes.values():
             lane.key.live += len(seqs)
+            if arrivals.costs:
+                lane.key.costs.update((seq, arrivals.costs[seq]) for seq in seqs if seq in arrivals.costs)
             queue.make_new_ready(lane, seqs)
             queue.counters.enqueued += len(seqs)
         for delayed in arrivals.delayed:
@@ -336,6 +344,13 @@ class Engine:
         if len(queue.consumers):
             self._wanted[queue.name] = None
 
+    def _want_throttled(self, now: int) -> None:
+        """Look at the queues that wait for a throttle which may let something pass."""
+        queues = self.state.queues
+        due = [name for name in self.state.throttles.due(now) if name in queues and len(queues[name].consumers)]
+        if due:
+            self._wanted = in_turn(self._wanted, due)
+
     def _delay(self, queue: QueueState, delayed: Delayed) -> None:
         queue.schedule.add(delayed)
         self._due_at = min(self._due_at, delayed[0])
@@ -367,6 +382,18 @@ class Engine:
         for delivery in tick.delivered:
             delivery.queue.drr.rollback(delivery.selection)
             self._wanted[delivery.queue.name] = None
+        self._want_throttled(tick.now)
         for queue, delayed in tick.promoted:
             for item in delayed:
                 queue.schedule.add(item)
+
+
+def in_turn(wanted: dict[str, None], due: list[str]) -> dict[str, None]:
+    """Queues that are wanted, with those that are due among them, and these in their order.
+
+    The places of all others stay as they are: a queue that waits for a throttle does not put off one that does not, nor
+    is it put off by one that waits for the same throttle and was served last.
+    """
+    turn = iter(due)
+    known = set(due)
+    return {next(turn) if name in known else name: None for name in {**wanted, **dict.fromkeys(due)}}

@@ -108,7 +108,7 @@ def _bury(store: Storage, tick: Tick, failed: FailedAttempt, attempts: int, grav
     lane, _, cost = failed.grant.members[seq]
     arrivals = tick.arrivals_of(graves)
     place, _ = arrivals.lane(lane.key.name, lane.priority)
-    arrivals.weights[place.key], _ = codec.read_head(codec.head_of(grave.record))
+    arrivals.weights[place.key], _, _ = codec.read_head(codec.head_of(grave.record))
     batch.delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
     batch.put(Family.MESSAGES, place.prefix + keys.u64(seq), grave.record)
     for number, value in history(store, queue.name, seq):

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from fila.core.consumers import Consumers
 from fila.core.dedup import DedupKeys
-from fila.core.drr import IDLE, Drr
+from fila.core.drr import IDLE, PARKED, Drr
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Leases
+from fila.core.lines import Lines
 from fila.core.pending import FairKey, Lane
 from fila.core.retry import RetryPolicy
 from fila.core.schedule import Schedule
+from fila.core.throttle import Throttle, ThrottleManager
 from fila.storage import keys
 from fila.storage.codec import Failed, QueueRecord
 
@@ -61,13 +63,15 @@ class QueueState:
         "record",
         "retry",
         "schedule",
+        "throttles",
         "visibility_ns",
     )
 
-    def __init__(self, record: QueueRecord) -> None:
+    def __init__(self, record: QueueRecord, throttles: ThrottleManager) -> None:
         self.prefix = keys.name(record.name)
         self.keys: dict[str, FairKey] = {}
-        self.drr = Drr(record.quantum)
+        self.throttles = throttles
+        self.drr = Drr(record.quantum, Lines(record.name, throttles))
         self.configure(record)
         self.schedule = Schedule()
         self.leases = Leases()
@@ -79,7 +83,7 @@ class QueueState:
         self.consumers = Consumers()
         self.counters = Counters()
         self.ready = 0
-        """How many messages could be delivered now."""
+        """How many messages wait for nothing but their turn and their throttles."""
 
     def configure(self, record: QueueRecord) -> None:
         """Go by these settings from now on."""
@@ -110,19 +114,19 @@ class QueueState:
 
     @property
     def active_keys(self) -> int:
-        """How many fairness keys have messages that could be delivered now."""
-        return sum(1 for key in self.drr.order() if key.ready)
+        """How many fairness keys have messages that wait for their turn or their throttles."""
+        return sum(1 for key in self.drr.order() if key.ready) + self.drr.parked
 
-    def find_lane(self, key: str, priority: int) -> Lane | None:
+    def find_lane(self, key: str, priority: int, throttles: tuple[Throttle, ...] = ()) -> Lane | None:
         known = self.keys.get(key)
-        return known.lanes.get(priority) if known is not None else None
+        return known.lanes.get((priority, throttles)) if known is not None else None
 
     def make_ready(self, lane: Lane, seq: int, cost: int) -> None:
         """Put a message that already belongs to this queue into its lane."""
         key = lane.key
         key.push(lane, seq, cost)
         self.ready += 1
-        if key.place == IDLE:
+        if key.place <= PARKED:
             self.drr.activate(key)
 
     def make_new_ready(self, lane: Lane, seqs: list[int]) -> None:
@@ -131,10 +135,15 @@ class QueueState:
             key = lane.key
             key.push_new(lane, seqs)
             self.ready += len(seqs)
-            if key.place == IDLE:
+            if key.place <= PARKED:
                 self.drr.activate(key)
 
     def forget_if_gone(self, key: FairKey) -> None:
         """Drop a fairness key of which no message exists, so that keys of the past cost nothing."""
         if not key.live and key.place == IDLE:
             self.keys.pop(key.name, None)
+
+    def close(self) -> None:
+        """Leave the throttles, which outlive the queue: nothing of it waits for them or is in flight any more."""
+        self.drr.lines.close()
+        self.leases.release_many([seq for grant in self.leases.grants() for seq in grant.members])

@@ -40,7 +40,7 @@ def recover(store: Storage, node: int, limits: LimitsConfig) -> BrokerState:
         state.sequence.last = state.clock_mark
         for _, value in store.scan(Family.QUEUES):
             record = codec.read_queue(value)
-            state.queues[record.name] = QueueState(record)
+            state.queues[record.name] = QueueState(record, state.throttles)
         cleanup = Batch()
         _load_config(state, store)
         _load_attempts(state, store)
@@ -142,28 +142,38 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
 
 
 class _LoadedLane:
-    """The messages of one lane, gathered so that the many ordinary ones are taken in together.
+    """The messages of one priority of a key, gathered so that the many ordinary ones are taken in together.
 
-    Those that share weight and cost follow each other; `head` is the beginning of their records.
+    Those that share weight, cost and throttles follow each other; `head` is the beginning of their records.
     """
 
-    __slots__ = ("cost", "head", "lane", "last", "queue", "ready", "runs", "weight")
+    __slots__ = ("cost", "head", "lane", "lanes", "last", "queue", "ready", "runs", "weight")
 
     def __init__(self, queue: QueueState, lane: Lane) -> None:
         self.queue = queue
         self.lane = lane
+        self.lanes: dict[tuple[str, ...], Lane] = {(): lane}
+        """By throttle keys"""
         self.head = b"\x00"  # begins no record
         self.weight = self.cost = 1
         self.last = 0
         self.ready: list[int] = []
-        self.runs: list[tuple[int, list[int]]] = []
-        """Messages that are ready, by their cost"""
+        self.runs: list[tuple[Lane, int, list[int]]] = []
+        """Messages that are ready, with their lane and cost"""
 
     def read_head(self, record: bytes) -> None:
         self.head = codec.head_of(record)
-        self.weight, self.cost = codec.read_head(self.head)
+        self.weight, self.cost, throttle_keys = codec.read_head(self.head)
+        if self.queue.record.source:  # dead letters keep their throttle keys, but nothing holds them up
+            throttle_keys = ()
+        lane = self.lanes.get(throttle_keys)
+        if lane is None:
+            throttles = self.queue.throttles.find_all(throttle_keys)
+            lane = Lane(self.lane.key, self.lane.priority, self.lane.prefix, throttles)
+            self.lanes[throttle_keys] = lane
+        self.lane = lane
         self.ready = []
-        self.runs.append((self.cost, self.ready))
+        self.runs.append((lane, self.cost, self.ready))
 
     def put_apart(self, seq: int, found: _Found) -> None:
         """Put a message where it is said to be: into its grant or into the schedule."""
@@ -171,6 +181,8 @@ class _LoadedLane:
         grant, attempts = found.held.get(seq, (None, 0))
         if grant is not None and attempts == self.queue.attempts.get(seq, 0):
             grant.members[seq] = message
+            for throttle in self.lane.throttles:
+                throttle.in_flight += 1
         elif seq in found.due:
             self.queue.schedule.add((found.due.pop(seq)[0], seq, self.lane, self.cost))
         else:
@@ -186,13 +198,13 @@ class _LoadedLane:
             key.weight = self.weight
 
     def take_in(self) -> None:
-        for cost, seqs in self.runs:
-            self.lane.key.live += len(seqs)
+        for lane, cost, seqs in self.runs:
+            lane.key.live += len(seqs)
             if cost == 1:
-                self.queue.make_new_ready(self.lane, seqs)
+                self.queue.make_new_ready(lane, seqs)
             else:
                 for seq in seqs:
-                    self.queue.make_ready(self.lane, seq, cost)
+                    self.queue.make_ready(lane, seq, cost)
 
 
 def _find_lane(state: BrokerState, prefix: bytes) -> tuple[QueueState, Lane]:

@@ -5,12 +5,13 @@ from fila.config import LimitsConfig
 from fila.core.dedup import Producers
 from fila.core.errors import QueueNotFound
 from fila.core.ids import MessageIds, Sequence
+from fila.core.throttle import ThrottleManager
 
 
 class BrokerState:
     """The queues, and what belongs to no single one of them. Rebuilt from the store at every start."""
 
-    __slots__ = ("clock_mark", "config", "ids", "limits", "producers", "queues", "sequence")
+    __slots__ = ("clock_mark", "config", "ids", "limits", "producers", "queues", "sequence", "throttles")
 
     def __init__(self, node: int, limits: LimitsConfig) -> None:
         self.ids = MessageIds(node)
@@ -22,6 +23,7 @@ class BrokerState:
         self.producers = Producers()
         self.config: dict[str, str] = {}
         """What operators set while the broker runs."""
+        self.throttles = ThrottleManager()
 
     def queue(self, name: str) -> QueueState:
         """Raises QueueNotFound."""

@@ -30,8 +30,10 @@ class Arrivals:
     """Whether there are consumers, so that the messages will be read soon"""
     keys: dict[str, FairKey] = field(default_factory=dict)
     """Keys that the queue does not know yet."""
-    lanes: dict[tuple[str, int], tuple[Lane, list[int]]] = field(default_factory=dict)
-    """(fairness key, priority) -> the lane and the messages that enter it"""
+    lanes: dict[tuple[str, int, tuple[str, ...]], tuple[Lane, list[int]]] = field(default_factory=dict)
+    """(fairness key, priority, throttle keys) -> the lane and the messages that enter it"""
+    costs: dict[int, int] = field(default_factory=dict)
+    """Of messages that are ready and whose cost is not 1"""
     weights: dict[FairKey, int] = field(default_factory=dict)
     """The weight that each key has from now on."""
     delayed: list[Delayed] = field(default_factory=list)
@@ -42,17 +44,22 @@ class Arrivals:
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Dedup key -> (sequence number, end of its window)"""
 
-    def lane(self, key: str, priority: int) -> tuple[Lane, list[int]]:
-        """The lane of a key, made new if the queue has none; the queue learns of it when the tick is durable."""
-        found = self.lanes.get((key, priority))
+    def lane(self, key: str, priority: int, throttle_keys: tuple[str, ...] = ()) -> tuple[Lane, list[int]]:
+        """The lane of a key, made new if the queue has none; the queue learns of it when the tick is durable.
+
+        Throttle keys are sorted, without repetition.
+        """
+        found = self.lanes.get((key, priority, throttle_keys))
         if found is None:
-            lane = self.queue.find_lane(key, priority)
+            queue = self.queue
+            throttles = queue.throttles.find_all(throttle_keys) if throttle_keys else ()
+            lane = queue.find_lane(key, priority, throttles)
             if lane is None:
-                owner = self.queue.keys.get(key) or self.keys.get(key)
+                owner = queue.keys.get(key) or self.keys.get(key)
                 if owner is None:
                     owner = self.keys[key] = FairKey(key)
-                lane = Lane(owner, priority, keys.lane(self.queue.name, key, priority))
-            found = self.lanes[key, priority] = (lane, [])
+                lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
+            found = self.lanes[key, priority, throttle_keys] = (lane, [])
         return found
 
 
@@ -109,6 +116,8 @@ class Tick:
     extended: list[tuple[QueueState, Grant]] = field(default_factory=list)
     promoted: list[tuple[QueueState, list[Delayed]]] = field(default_factory=list)
     delivered: list[Delivery] = field(default_factory=list)
+    unfinished: list[QueueState] = field(default_factory=list)
+    """Queues in which there was more to look at for deliveries"""
     producers: dict[str, int] = field(default_factory=dict)
     """Producer -> the sequence of its last batch in this tick"""
     fresh_answers: dict[tuple[str, int], list[Outcome]] = field(default_factory=dict)

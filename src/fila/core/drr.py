@@ -13,6 +13,10 @@ Theory of operation (after FQ-CoDel, RFC 8290, section 4):
 - A message may cost more than its key has left: the key then runs into debt and pays it off in later rounds, even when
   it has emptied meanwhile. A positive rest is dropped when a key leaves: shares are not hoarded.
 
+- A key whose throttles hold up all that it has is *parked* when its turn comes: it leaves the rings with what it has
+  left to spend, costs nothing while it waits (see `lines.py`), and goes on as a sparse key. So it spends one share for
+  every time that it passes through the backlogged ring, as everybody does, however often it is parked.
+
 A turn takes constant time, and a message `cost / (weight * quantum)` turns, as in any deficit round robin. Weights and
 costs are at least 1.
 
@@ -22,12 +26,17 @@ Selecting changes the rings; `rollback` undoes a selection exactly, for when it 
 from collections import deque
 from dataclasses import dataclass, field
 
-from fila.core.pending import FairKey, Taken
+from fila.core.lines import Line, Lines, Trace
+from fila.core.pending import FairKey, Lane, Taken
+from fila.core.throttle import Throttle
 
 SPARSE_RUN = 16
 """Sparse keys served in a row before one backlogged key has its turn."""
 
-IDLE, SPARSE, BACKLOGGED = range(3)
+MAX_PARKED = 1000
+"""Keys that one selection parks; looking at more of them would make everybody else wait."""
+
+IDLE, PARKED, SPARSE, BACKLOGGED = range(4)
 
 
 @dataclass(slots=True)
@@ -38,6 +47,10 @@ class Selection:
     """In the order of delivery."""
     before: list[tuple[FairKey, int, int]] = field(default_factory=list)
     """(key, deficit, place) of every key that was looked at, in the order of first look."""
+    trace: Trace = field(default_factory=Trace)
+    """What happened at the throttles."""
+    unfinished: bool = False
+    """Whether there are keys that were not looked at although more was wanted."""
     round: int = 0
     turns_left: int = 0
     sparse_run: int = 0
@@ -46,10 +59,23 @@ class Selection:
 class Drr:
     """The rings of one queue. Owns the deficit and the place of each of its keys."""
 
-    __slots__ = ("_backlogged", "_epoch", "_sparse", "_sparse_run", "_turns_left", "quantum", "round")
+    __slots__ = (
+        "_backlogged",
+        "_epoch",
+        "_sparse",
+        "_sparse_run",
+        "_turns_left",
+        "lines",
+        "parked",
+        "quantum",
+        "round",
+    )
 
-    def __init__(self, quantum: int) -> None:
+    def __init__(self, quantum: int, lines: Lines) -> None:
         self.quantum = quantum
+        self.lines = lines
+        self.parked = 0
+        """How many keys wait for throttles, outside the rings."""
         self.round = 0
         self._sparse: deque[FairKey] = deque()
         self._backlogged: deque[FairKey] = deque()
@@ -62,23 +88,32 @@ class Drr:
         return len(self._sparse) + len(self._backlogged)
 
     def activate(self, key: FairKey) -> None:
-        """Let a key take part. Does nothing for one that already does."""
+        """Let a key take part that has messages. Does nothing for one that already does, or that throttles hold up."""
         if key.place == IDLE:
             key.place = SPARSE
             key.deficit = key.weight * self.quantum
             self._sparse.append(key)
+        elif key.place == PARKED and not key.blocked:
+            self._unpark(key)
 
     def order(self) -> list[FairKey]:
         """The keys in the order in which they will have their turn."""
         return [*self._sparse, *self._backlogged]
 
-    def select(self, limit: int) -> Selection:
+    def select(self, limit: int, now: int = 0) -> Selection:
         """Take the next messages, at most `limit`, out of their lanes."""
         chosen = Selection(round=self.round, turns_left=self._turns_left, sparse_run=self._sparse_run)
-        messages, before = chosen.messages, chosen.before
+        messages, before, trace = chosen.messages, chosen.before, chosen.trace
         sparse, backlogged = self._sparse, self._backlogged
         self._epoch = epoch = self._epoch + 1
+
+        def admit(key: FairKey, lane: Lane, throttles: tuple[Throttle, ...], cost: int) -> int:
+            return self.lines.admit(key, lane, throttles, cost, now, trace)
+
+        if limit > 0 and self.lines.due:
+            self._call_due(chosen, now)
         unserved = 0  # keys in a row that stay in the backlogged ring and could not be served
+        parked = 0
         while limit > 0:
             is_sparse = bool(sparse) and (self._sparse_run < SPARSE_RUN or not backlogged)
             ring = sparse if is_sparse else backlogged
@@ -89,23 +124,41 @@ class Drr:
             if key.mark != epoch:
                 key.mark = epoch
                 before.append((key, deficit, key.place))
+            served = 0
             if not key.ready:
                 unserved += self._pass_through(ring, key)
             else:
                 if deficit > 0:
                     taken = len(messages)
-                    deficit -= key.take(messages, deficit, limit)
-                    limit -= len(messages) - taken
-                    unserved = 0
-                    if deficit > 0 and key.ready:  # the limit cut its turn short
-                        key.deficit = deficit
-                        break
+                    if key.throttled:
+                        trace.note(key)
+                        deficit -= key.take_admitted(messages, deficit, limit, admit)
+                    else:
+                        deficit -= key.take(messages, deficit, limit)
+                    served = len(messages) - taken
+                    limit -= served
+                    if served:
+                        unserved = 0
                 else:
                     unserved += 1
-                self._end_turn(ring, key, deficit)
+                if deficit <= 0 or not key.ready:
+                    self._end_turn(ring, key, deficit)
+                elif key.blocked:
+                    parked += 1
+                    self._park(ring, key, deficit, had_turn=served > 0)
+                else:  # the limit cut its turn short
+                    key.deficit = deficit
+                    break
+            if key.called:
+                self._after_turn(key, chosen, now, served, spent=deficit <= 0)
             if unserved and unserved >= len(backlogged):
                 unserved = 0
                 self._after_a_round_for_nobody()
+            if parked >= MAX_PARKED:
+                chosen.unfinished = True
+                break
+        if trace.lines:
+            self.lines.settle(trace, now)
         return chosen
 
     def rollback(self, chosen: Selection) -> None:
@@ -114,16 +167,72 @@ class Drr:
         self._sparse = deque(key for key in self._sparse if id(key) not in touched)
         self._backlogged = deque(key for key in self._backlogged if id(key) not in touched)
         for key, deficit, place in reversed(chosen.before):
+            self.parked += (place == PARKED) - (key.place == PARKED)
             key.deficit = deficit
             key.place = place
-            (self._sparse if place == SPARSE else self._backlogged).appendleft(key)
+            if place != PARKED:
+                (self._sparse if place == SPARSE else self._backlogged).appendleft(key)
+        for key, standing in chosen.trace.standings.items():
+            key.reopen(standing)
         for lane, seq, cost in reversed(chosen.messages):
             lane.key.push(lane, seq, cost)
+            for throttle in lane.throttles:
+                throttle.refund(cost)
+        self.lines.undo(chosen.trace)
         self.round, self._turns_left, self._sparse_run = chosen.round, chosen.turns_left, chosen.sparse_run
+
+    def _call_due(self, chosen: Selection, now: int) -> None:
+        """Call those that throttles may let pass now."""
+        due, self.lines.due = self.lines.due, []
+        for line in due:
+            line.due = False
+            chosen.trace.lines[line] = None
+            self._call(line, chosen, now)
+
+    def _call(self, line: Line, chosen: Selection, now: int) -> None:
+        while (key := self.lines.next_in(line, now)) is not None:
+            chosen.trace.note(key)
+            self.lines.call(line, key, chosen.trace)
+            if key.place == PARKED:
+                if key.mark != self._epoch:
+                    key.mark = self._epoch
+                    chosen.before.append((key, key.deficit, PARKED))
+                self._unpark(key)
+
+    def _after_turn(self, key: FairKey, chosen: Selection, now: int, served: int, *, spent: bool) -> None:
+        """A key had the turn that it was called for: let its lines call the next."""
+        chosen.trace.note(key)
+        fresh = chosen.messages[-served:] if served else []
+        passed = {throttle for lane, _, _ in fresh for throttle in lane.throttles}
+        for line in self.lines.after_turn(key, passed, spent=spent, trace=chosen.trace):
+            self._call(line, chosen, now)
+
+    def _unpark(self, key: FairKey) -> None:
+        self.parked -= 1
+        key.place = SPARSE
+        self._sparse.append(key)
+
+    def _park(self, ring: deque[FairKey], key: FairKey, deficit: int, *, had_turn: bool) -> None:
+        ring.popleft()
+        if had_turn:
+            self._count_turn(ring)
+        self.parked += 1
+        key.place = PARKED
+        key.deficit = deficit
 
     def _end_turn(self, ring: deque[FairKey], key: FairKey, deficit: int) -> None:
         """Move a key on that had its turn: with its share for the next one, or out if it emptied with a rest."""
         ring.popleft()
+        self._count_turn(ring)
+        if ring is self._backlogged and deficit > 0:
+            key.place = IDLE
+            key.deficit = 0
+            return
+        key.deficit = deficit if deficit > 0 else deficit + key.weight * self.quantum
+        key.place = BACKLOGGED
+        self._backlogged.append(key)
+
+    def _count_turn(self, ring: deque[FairKey]) -> None:
         if ring is self._sparse:
             self._sparse_run += 1
         else:
@@ -133,13 +242,6 @@ class Drr:
             else:
                 self.round += 1
                 self._turns_left = len(ring)
-            if deficit > 0:
-                key.place = IDLE
-                key.deficit = 0
-                return
-        key.deficit = deficit if deficit > 0 else deficit + key.weight * self.quantum
-        key.place = BACKLOGGED
-        self._backlogged.append(key)
 
     def _pass_through(self, ring: deque[FairKey], key: FairKey) -> bool:
         """Move a key on that has nothing to send. Returns whether it stays."""
@@ -158,7 +260,7 @@ class Drr:
     def _after_a_round_for_nobody(self) -> None:
         """All backlogged keys were in debt for a round: let the sparse go on, or pay off many rounds in one step."""
         self._sparse_run = 0
-        if self._sparse:
+        if self._sparse or not self._backlogged:
             return
         rounds = min(-key.deficit // (key.weight * self.quantum) for key in self._backlogged)
         if rounds > 0:

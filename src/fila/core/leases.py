@@ -7,7 +7,8 @@ settled, returned or extended; extending moves it to a new grant under the same 
 Rules of this file:
 - a message is in at most one grant;
 - the token is what clients know as `lease_id`: it never changes while the lease lasts, and no later lease has it;
-- settling with a token of another lease finds nothing.
+- settling with a token of another lease finds nothing;
+- a message whose lease ends, however it ends, is no longer in flight for its throttles.
 """
 
 from collections.abc import Iterator
@@ -73,6 +74,8 @@ class Leases:
         grant = self._by_seq.pop(seq)
         message = grant.members[seq]
         self._drop(grant, seq)
+        for throttle in message[0].throttles:
+            throttle.release()
         return grant, message
 
     def release_many(self, seqs: list[int]) -> list[tuple[int, list[Taken]]]:
@@ -81,10 +84,14 @@ class Leases:
         released: dict[Grant, list[Taken]] = {}
         for seq in seqs:
             grant = pop(seq)
+            message = grant.members.pop(seq)
+            if message[0].throttles:
+                for throttle in message[0].throttles:
+                    throttle.release()
             if grant in released:
-                released[grant].append(grant.members.pop(seq))
+                released[grant].append(message)
             else:
-                released[grant] = [grant.members.pop(seq)]
+                released[grant] = [message]
         for grant in released:
             self._forget_if_empty(grant)
         return [(grant.consumer, messages) for grant, messages in released.items()]

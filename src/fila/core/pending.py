@@ -1,39 +1,71 @@
 """Messages that wait to be delivered, kept as bare sequence numbers.
 
 A million messages may wait, so each costs one `int` in a `deque` (about 40 bytes) and nothing else: everything that is
-the same for many messages (queue, fairness key, priority) lives once in their lane, and what is rarely set (a cost
-other than 1) in a side table.
+the same for many messages (queue, fairness key, priority, throttles) lives once in their lane, and what is rarely set
+(a cost other than 1) in a side table.
 
 Rules of this file:
-- inside one fairness key, a lower priority number goes first;
+- inside one fairness key, a lower priority number goes first, and of one priority the oldest message, whatever its
+  lane;
+- a lane whose throttles let nothing pass holds up no other lane;
 - inside one lane, a lower sequence number goes first, also for messages that come back: a retried or delayed message
-  takes its old place again, before and after a restart alike.
+  takes its old place again, before and after a restart alike;
+- a key has at most `MAX_LANES` lanes with throttles. Messages with further sets of throttles share one lane for each
+  priority, the overflow. Only there can a message that is held up hold up others.
 """
 
 from collections import deque
-from heapq import heappop, heappush
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TYPE_CHECKING
+
+from fila.core.throttle import Throttle
+
+if TYPE_CHECKING:
+    from fila.core.lines import Line
+
+MAX_LANES = 64
+"""Sets of throttles that one fairness key keeps apart."""
+
+LaneId = tuple[int, tuple[Throttle, ...] | None]
+"""Priority and throttles; None for the overflow."""
 
 
 class Lane:
-    """The waiting messages of one fairness key that share a priority.
+    """The waiting messages of one fairness key that share a priority and a set of throttles."""
 
-    A lane is where throttles will look: all of its messages are runnable, or none is.
-    """
+    __slots__ = ("back", "fifo", "gate", "key", "need", "prefix", "priority", "throttles")
 
-    __slots__ = ("back", "fifo", "key", "prefix", "priority")
-
-    def __init__(self, key: "FairKey", priority: int, prefix: bytes) -> None:
+    def __init__(self, key: "FairKey", priority: int, prefix: bytes, throttles: tuple[Throttle, ...] = ()) -> None:
         self.key = key
         self.priority = priority
         self.prefix = prefix
         """Where the store keeps the lane's messages. Opaque here."""
+        self.throttles = throttles
         self.fifo: deque[int] = deque()
         """In order."""
         self.back: list[int] = []
         """Those that came back into the middle, as a heap."""
+        self.gate: Line | None = None
+        """Where the lane waits for one of its throttles; None while it may be tried."""
+        self.need = 1
+        """What the message costs for which it waits."""
 
     def __len__(self) -> int:
         return len(self.fifo) + len(self.back)
+
+    @property
+    def id(self) -> LaneId:
+        return self.priority, self.throttles
+
+    @property
+    def oldest(self) -> int:
+        fifo, back = self.fifo, self.back
+        return back[0] if back and (not fifo or back[0] < fifo[0]) else fifo[0]
+
+    def throttles_of(self, _seq: int) -> tuple[Throttle, ...]:
+        """The throttles of one of the messages."""
+        return self.throttles
 
     def push(self, seq: int) -> None:
         """Add a message: at the end when it is new, in its old place when it comes back."""
@@ -64,11 +96,25 @@ class Lane:
         return count
 
     def _take_merged(self, out: list["Taken"], count: int) -> int:
-        fifo, back = self.fifo, self.back
         count = min(count, len(self))
-        for _ in range(count):
-            seq = heappop(back) if back and (not fifo or back[0] < fifo[0]) else fifo.popleft()
-            out.append((self, seq, 1))
+        out += [(self, self._pop(), 1) for _ in range(count)]
+        return count
+
+    def _pop(self) -> int:
+        fifo, back = self.fifo, self.back
+        return heappop(back) if back and (not fifo or back[0] < fifo[0]) else fifo.popleft()
+
+    def run(self, before: int | None, most: int) -> int:
+        """How many of the oldest messages are older than `before`, counted up to `most`."""
+        if before is None:
+            return most
+        if self.back:
+            return 1
+        count = 0
+        for seq in self.fifo:
+            if seq > before or count == most:
+                break
+            count += 1
         return count
 
     def waiting(self) -> list[int]:
@@ -80,18 +126,70 @@ Taken = tuple[Lane, int, int]
 """A message on its way out: its lane, its sequence number, its cost."""
 
 
+class Overflow(Lane):
+    """Messages of one priority whose sets of throttles are too many for a lane each."""
+
+    __slots__ = ("lanes",)
+
+    def __init__(self, key: "FairKey", priority: int) -> None:
+        super().__init__(key, priority, b"")
+        self.lanes: dict[int, Lane] = {}
+        """Of each message, the lane that it would be in."""
+
+    @property
+    def id(self) -> LaneId:
+        return self.priority, None
+
+    def throttles_of(self, seq: int) -> tuple[Throttle, ...]:
+        return self.lanes[seq].throttles
+
+    def take(self, out: list[Taken], count: int) -> int:
+        count = min(count, len(self))
+        for _ in range(count):
+            seq = self._pop()
+            out.append((self.lanes.pop(seq), seq, 1))
+        return count
+
+
+Admit = Callable[["FairKey", Lane, tuple[Throttle, ...], int], int]
+"""Says how many messages of a lane, of some throttles and cost, may pass now. 0 makes the lane wait."""
+
+Standing = tuple[tuple["Line", ...], dict[Throttle, int], list[tuple[Lane, "Line | None", int]]]
+"""All that a key has to do with throttles: `called`, `tickets`, and the lanes with their gates and needs."""
+
+
 class FairKey:
     """One tenant of one queue: its lanes, its share, and its place in the scheduler's round."""
 
-    __slots__ = ("costs", "deficit", "delivered", "head", "lanes", "live", "mark", "name", "place", "ready", "weight")
+    __slots__ = (
+        "called",
+        "costs",
+        "deficit",
+        "delivered",
+        "head",
+        "lanes",
+        "live",
+        "mark",
+        "name",
+        "place",
+        "ready",
+        "shut",
+        "throttled",
+        "tickets",
+        "weight",
+    )
 
     def __init__(self, name: str, weight: int = 1) -> None:
         self.name = name
         self.weight = weight
-        self.lanes: dict[int, Lane] = {}
-        """By priority; only lanes that hold messages, lowest number first."""
+        self.lanes: dict[LaneId, Lane] = {}
+        """Only lanes that hold messages, lowest priority number first."""
         self.head: Lane | None = None
         """The first of the lanes."""
+        self.throttled = 0
+        """How many of the lanes have throttles."""
+        self.shut = 0
+        """How many of the lanes wait for one of theirs."""
         self.costs: dict[int, int] = {}
         """Of the waiting messages whose cost is not 1."""
         self.ready = 0
@@ -103,35 +201,66 @@ class FairKey:
         self.deficit = 0
         self.place = 0
         self.mark = 0
+        self.called: tuple[Line, ...] = ()
+        self.tickets: dict[Throttle, int] | None = None
+
+    @property
+    def blocked(self) -> bool:
+        """Whether throttles hold up all that waits."""
+        return self.shut == len(self.lanes)
 
     def push(self, lane: Lane, seq: int, cost: int = 1) -> None:
         """Add a message to one of this key's lanes."""
-        self._registered(lane).push(seq)
+        held = self._registered(lane)
+        if isinstance(held, Overflow):
+            held.lanes[seq] = lane
+        if held.gate is not None and seq < held.oldest and (cost != held.need or isinstance(held, Overflow)):
+            self.open(held)  # what it waits for is no longer what it needs
+        held.push(seq)
         if cost != 1:
             self.costs[seq] = cost
         self.ready += 1
 
     def push_new(self, lane: Lane, seqs: list[int]) -> None:
         """Add messages that are newer than all that were ever in the lane, in order, at a cost of 1 each."""
-        self._registered(lane).push_new(seqs)
-        self.ready += len(seqs)
+        held = self._registered(lane)
+        if isinstance(held, Overflow):  # new in their own lane, but perhaps not here
+            for seq in seqs:
+                self.push(lane, seq)
+        else:
+            held.push_new(seqs)
+            self.ready += len(seqs)
 
     def _registered(self, lane: Lane) -> Lane:
-        """The lane itself, or the one that has taken its place since it was empty."""
-        held = self.lanes.get(lane.priority)
+        """The lane itself, or the one that stands for it: made since it was empty, or the overflow."""
+        held = self.lanes.get(lane.id)
+        if held is None and lane.throttles:
+            held = self._overflow(lane)
         if held is None:
-            held = self.lanes[lane.priority] = lane
-            if len(self.lanes) > 1:
-                self.lanes = dict(sorted(self.lanes.items()))
-            if self.head is None or lane.priority < self.head.priority:
-                self.head = lane
+            held = self._register(lane)
         return held
+
+    def _overflow(self, lane: Lane) -> Lane | None:
+        # While an overflow holds messages all others go there too: one of the same throttles may be among them.
+        held = self.lanes.get((lane.priority, None))
+        if held is None and self.throttled >= MAX_LANES:
+            held = self._register(Overflow(self, lane.priority))
+        return held
+
+    def _register(self, lane: Lane) -> Lane:
+        self.lanes[lane.id] = lane
+        if len(self.lanes) > 1:
+            self.lanes = dict(sorted(self.lanes.items(), key=lambda item: item[0][0]))
+        if self.head is None or lane.priority < self.head.priority:
+            self.head = lane
+        self.throttled += bool(lane.throttles) or isinstance(lane, Overflow)
+        return lane
 
     def take(self, out: list[Taken], budget: int, limit: int) -> int:
         """Move what may be delivered next to `out`: while some of `budget` is left, at most `limit` messages.
 
-        The last message may cost more than is left; the returned spending then exceeds the budget, and the scheduler
-        keeps the difference as a debt.
+        For keys without throttles. The last message may cost more than is left; the returned spending then exceeds the
+        budget, and the scheduler keeps the difference as a debt.
         """
         if self.costs:
             return self._take_by_cost(out, budget, limit)
@@ -149,16 +278,95 @@ class FairKey:
         spent = 0
         while spent < budget and limit and self.head is not None:
             lane = self.head
-            lane.take(out, 1)
-            cost = self.costs.pop(out[-1][1], 1)
-            out[-1] = (lane, out[-1][1], cost)
-            spent += cost
+            spent += self._take_one(lane, out)
             limit -= 1
-            self.ready -= 1
             if not (lane.fifo or lane.back):
                 self._retire(lane)
         return spent
 
+    def _take_one(self, lane: Lane, out: list[Taken]) -> int:
+        """Returns what it cost."""
+        lane.take(out, 1)
+        self.ready -= 1
+        owner, seq, _ = out[-1]
+        cost = self.costs.pop(seq, 1)
+        out[-1] = (owner, seq, cost)
+        return cost
+
+    def take_admitted(self, out: list[Taken], budget: int, limit: int, admit: Admit) -> int:
+        """Like `take`, for any key: what its throttles let pass, and charged to them."""
+        lanes = [
+            (lane.priority, lane.oldest, at, lane) for at, lane in enumerate(self.lanes.values()) if lane.gate is None
+        ]
+        heapify(lanes)
+        spent = 0
+        while lanes and spent < budget and limit:
+            priority, oldest, at, lane = lanes[0]
+            throttles = lane.throttles_of(oldest)
+            cost = self.costs.get(oldest, 1) if self.costs else 1
+            count = admit(self, lane, throttles, cost) if throttles else limit
+            if not count:
+                heappop(lanes)
+                continue
+            if self.costs or isinstance(lane, Overflow):
+                count = 1
+                spent += self._take_one(lane, out)
+            else:
+                count = lane.run(_next_of(lanes, priority), min(count, limit, budget - spent, len(lane)))
+                lane.take(out, count)
+                self.ready -= count
+                spent += count
+            limit -= count
+            for throttle in throttles:
+                throttle.charge(count, cost)
+            if lane.fifo or lane.back:
+                heapreplace(lanes, (priority, lane.oldest, at, lane))
+            else:
+                heappop(lanes)
+                self._retire(lane)
+        return spent
+
     def _retire(self, lane: Lane) -> None:
-        del self.lanes[lane.priority]
+        del self.lanes[lane.id]
         self.head = next(iter(self.lanes.values()), None)
+        self.throttled -= bool(lane.throttles) or isinstance(lane, Overflow)
+
+    def shut_off(self, lane: Lane, gate: "Line", need: int) -> None:
+        """Make a lane wait at a gate, for a message of some cost."""
+        lane.gate, lane.need = gate, need
+        self.shut += 1
+
+    def open(self, lane: Lane) -> None:
+        """Let a lane be tried again."""
+        lane.gate = None
+        self.shut -= 1
+
+    def at(self, gate: "Line") -> list[Lane]:
+        """The lanes that wait at a gate."""
+        return [lane for lane in self.lanes.values() if lane.gate is gate]
+
+    def standing(self) -> Standing:
+        """What `restore` needs to undo all that happens to this key at its throttles from now on."""
+        return self.called, dict(self.tickets or {}), [(lane, lane.gate, lane.need) for lane in self.lanes.values()]
+
+    def reopen(self, standing: Standing) -> None:
+        """Have the lanes again that there were when `standing` was made, all of them open."""
+        lanes = [lane for lane, _, _ in standing[2]]
+        for lane in lanes:
+            lane.gate = None
+        self.lanes = {lane.id: lane for lane in lanes}
+        self.head = lanes[0] if lanes else None
+        self.throttled = sum(bool(lane.throttles) or isinstance(lane, Overflow) for lane in lanes)
+        self.shut = 0
+
+    def restore(self, standing: Standing) -> None:
+        """Undo the rest, once the lanes hold again what they held."""
+        self.called, self.tickets, lanes = standing
+        for lane, gate, need in lanes:
+            lane.gate, lane.need = gate, need
+            self.shut += gate is not None
+
+
+def _next_of(lanes: list[tuple[int, int, int, Lane]], priority: int) -> int | None:
+    """The oldest message of the same priority outside the first lane of a heap, if there is one."""
+    return min((lane[1] for lane in lanes[1:3] if lane[0] == priority), default=None)

@@ -158,9 +158,14 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
 def _metadata(prefix: bytes, head: bytes, tried: bytes = b"") -> bytes:
     """The metadata of a message up to the id of its lease, whose length is known: the same for many messages."""
     queue, fairness_key, priority = keys.read_lane(prefix)
-    weight, cost = codec.read_head(head)
+    weight, cost, throttle_keys = codec.read_head(head)
     metadata = messages_pb2.MessageMetadata(
-        fairness_key=fairness_key, weight=weight, queue_id=queue, priority=priority, cost=cost
+        fairness_key=fairness_key,
+        weight=weight,
+        throttle_keys=throttle_keys,
+        queue_id=queue,
+        priority=priority,
+        cost=cost,
     ).SerializeToString()
     return _METADATA + varint(len(metadata) + len(tried) + _LEASE_BYTES) + metadata + tried
 

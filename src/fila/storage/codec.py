@@ -16,6 +16,10 @@ from fila.core.errors import StoreCorrupt
 
 VERSION = 1
 _HEAD = Struct(">BHII")  # version, bytes before the body, weight, cost
+_THROTTLED = 2
+_THROTTLED_MARK = bytes([_THROTTLED])
+_THROTTLED_HEAD = Struct(">BIIIB")  # as above, then how many throttle keys follow
+_LENGTH = Struct(">H")
 _GRANT = Struct(">BQQII")  # version, token, expires at, members, members that came back before
 _TRIED = Struct(">QI")  # seq, attempts
 _ATTEMPT = Struct(">BQB")  # version, failed at, kind
@@ -103,24 +107,53 @@ Result = int | str
 
 
 @lru_cache(maxsize=4096)
-def message_head(weight: int, cost: int) -> bytes:
-    """What precedes the body of a message."""
-    return _HEAD.pack(VERSION, _HEAD.size, weight, cost)
+def message_head(weight: int, cost: int, throttle_keys: tuple[str, ...] = ()) -> bytes:
+    """What precedes the body of a message. Version 2 has throttle keys; a message without any is of version 1."""
+    if not throttle_keys:
+        return _HEAD.pack(VERSION, _HEAD.size, weight, cost)
+    texts = [key.encode() for key in throttle_keys]
+    packed = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
+    size = _THROTTLED_HEAD.size + len(packed)
+    return _THROTTLED_HEAD.pack(_THROTTLED, size, weight, cost, len(texts)) + packed
 
 
 @lru_cache(maxsize=4096)
-def read_head(head: bytes) -> tuple[int, int]:
-    """Weight and cost."""
-    _, weight, cost = _unpack(_HEAD, head, "a message")
+def read_head(head: bytes) -> tuple[int, int, tuple[str, ...]]:
+    """Weight, cost and throttle keys."""
+    throttle_keys: tuple[str, ...] = ()
+    if head[:1] == _THROTTLED_MARK:
+        try:
+            _, _, weight, cost, count = _THROTTLED_HEAD.unpack_from(head)
+            throttle_keys = _read_texts(head, _THROTTLED_HEAD.size, count)
+        except (error, ValueError) as cause:
+            raise StoreCorrupt("a message cannot be read") from cause
+    else:
+        _, weight, cost = _unpack(_HEAD, head, "a message")
     if not weight or not cost:
         raise StoreCorrupt("a message cannot be read")
-    return weight, cost
+    return weight, cost, throttle_keys
+
+
+def _read_texts(packed: bytes, at: int, count: int) -> tuple[str, ...]:
+    """So many texts, and nothing behind them. Raises ValueError or struct.error."""
+    texts = []
+    for _ in range(count):
+        (size,) = _LENGTH.unpack_from(packed, at)
+        at += _LENGTH.size + size
+        texts.append(packed[at - size : at].decode())
+    if at != len(packed):
+        raise ValueError("texts of another length")
+    return tuple(texts)
 
 
 def head_of(record: bytes) -> bytes:
     """What precedes the body. The body is what the producer encoded: headers and payload."""
-    size = int.from_bytes(record[1:3], "big")
-    if not _HEAD.size <= size <= len(record):
+    if record[:1] == _THROTTLED_MARK:
+        least, size = _THROTTLED_HEAD.size, int.from_bytes(record[1:5], "big")
+    else:
+        _check_version(record, "a message")
+        least, size = _HEAD.size, int.from_bytes(record[1:3], "big")
+    if not least <= size <= len(record):
         raise StoreCorrupt("a message cannot be read")
     return record[:size]
 

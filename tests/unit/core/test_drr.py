@@ -317,7 +317,7 @@ def test_a_rollback_leaves_lanes_as_fast_as_before():
     rings = Rings()
     rings.push("a", 1_000)
     rings.drr.rollback(rings.drr.select(500))
-    assert not rings.keys["a"].lanes[5].back
+    assert not rings.keys["a"].lanes[5, ()].back
 
 
 @given(st.integers(1, 10), steps, st.lists(st.integers(1, 7), min_size=1))

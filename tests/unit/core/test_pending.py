@@ -129,7 +129,7 @@ def test_new_messages_are_added_in_one_go():
     """A batch of new messages is the same as its messages one by one."""
     one, many = key_with({5: [1, 2]}), key_with({5: [1, 2]})
     for seq in (3, 4, 5):
-        one.push(one.lanes[5], seq)
-    many.push_new(many.lanes[5], [3, 4, 5])
+        one.push(one.lanes[5, ()], seq)
+    many.push_new(many.lanes[5, ()], [3, 4, 5])
     assert one.ready == many.ready == 5
     assert seqs(taken(one)[0]) == seqs(taken(many)[0])

@@ -40,12 +40,15 @@ texts = st.text(st.characters(codec="ascii"), max_size=100)
 results = st.lists(st.integers(1, 2**63) | texts, max_size=20)
 
 
-@given(positive, positive, st.binary())
-def test_a_message_is_read_back(weight, cost, body):
+throttle_keys = st.lists(st.text(max_size=20), max_size=32).map(tuple)
+
+
+@given(positive, positive, throttle_keys, st.binary())
+def test_a_message_is_read_back(weight, cost, throttle_keys, body):
     """Head and body come apart as they were put together."""
-    record = codec.message_head(weight, cost) + body
+    record = codec.message_head(weight, cost, throttle_keys) + body
     head = codec.head_of(record)
-    assert codec.read_head(head) == (weight, cost)
+    assert codec.read_head(head) == (weight, cost, throttle_keys)
     assert record[len(head) :] == body
 
 
@@ -115,6 +118,7 @@ def read_message(record):
 QUEUE = QueueRecord("orders", 1, 30_000, 4, 0, throttle_headers=("region", "user"), script="--")
 RECORDS = {
     "message": (read_message, codec.message_head(3, 1)),
+    "throttled message": (read_message, codec.message_head(3, 1, ("provider:aws", "region:eu"))),
     "lease": (codec.read_grant, codec.grant(GrantRecord(1, 2, [3, 4, 5], {4: 1}))),
     "attempt": (codec.read_attempt, codec.attempt(AttemptRecord(2, Failed.EXPIRED, ""))),
     "death": (codec.read_death, codec.death(DeathRecord("orders", 1, "max_attempts"))),
@@ -129,8 +133,8 @@ every_record = pytest.mark.parametrize("read, record", RECORDS.values(), ids=REC
 @every_record
 def test_an_unknown_version_is_refused(read, record):
     """A record of a later version is named, not guessed."""
-    with pytest.raises(StoreCorrupt, match="version 2"):
-        read(b"\x02" + record[1:])
+    with pytest.raises(StoreCorrupt, match="version 7"):
+        read(b"\x07" + record[1:])
 
 
 @every_record

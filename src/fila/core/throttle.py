@@ -1,0 +1,319 @@
+"""How much may go out: token buckets and caps on what is in flight, by throttle key.
+
+A throttle key is a name that messages carry ("provider:aws", "tenant:42"). What it allows is a `Limit`, set at runtime:
+a rate of tokens, of which a message takes as many as it costs, and a cap on messages that consumers hold at one time.
+A key without a limit allows everything.
+
+Rules of this file:
+- a message goes out when all of its throttles let it: first all are asked, then all are charged, so a refusal costs
+  nothing;
+- no more than `rate * seconds + burst` tokens are spent in any stretch of time; a message that costs more than the
+  burst passes when its bucket is full and leaves a debt, which is paid back before anybody else passes;
+- what is in flight is counted for every key, so that a cap that is set later is right from the start;
+- time is an argument, in nanoseconds. A clock that steps back gives nobody tokens and makes nobody wait for it.
+
+Tokens are whole numbers of a very small unit: nothing is rounded, so nothing drifts.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from fila.core.errors import InvalidArgument, quoted
+
+MIN_RATE, MAX_RATE = 1e-6, 1e12
+"""Tokens a second: from one in eleven days."""
+MAX_BURST = 1e12
+MAX_IN_FLIGHT = 1_000_000_000
+
+EVERYTHING = 1 << 62
+"""How many messages pass where nothing limits them."""
+
+MANY_DEAD = 64
+"""So many alarms that do not count any more are always tolerated before the others are put in order anew."""
+
+_PER_TOKEN = 10**18
+_PER_RATE = 10**9  # rate * nanoseconds * this = units
+_NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a throttle key allows. Each part may be missing, but not all of them."""
+
+    rate: float | None = None
+    """Tokens a second."""
+    burst: float | None = None
+    """Tokens that can be saved up; one second's worth, and at least 1, unless given."""
+    max_in_flight: int | None = None
+    """Messages that consumers hold at one time."""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidArgument."""
+        if self.rate is None and self.max_in_flight is None:
+            why = "burst needs a rate" if self.burst is not None else "give a rate, a max_in_flight, or both"
+            raise InvalidArgument(f"a throttle without a limit: {why}")
+        if self.rate is None and self.burst is not None:
+            raise InvalidArgument("a throttle's burst needs a rate")
+        _check("rate", self.rate, MIN_RATE, MAX_RATE)
+        _check("burst", self.burst, 1, MAX_BURST)
+        _check("max_in_flight", self.max_in_flight, 1, MAX_IN_FLIGHT)
+
+    @classmethod
+    def parse(cls, text: str) -> "Limit":
+        """Read `rate=10,burst=20,max_in_flight=5`. Raises InvalidArgument."""
+        parts: dict[str, float | int] = {}
+        for part in text.split(","):
+            name, given, value = (word.strip() for word in part.partition("="))
+            if name not in {"rate", "burst", "max_in_flight"} or not given:
+                raise InvalidArgument(
+                    f"a throttle is written like rate=10,burst=20,max_in_flight=5, and {quoted(part)} is no part of it"
+                )
+            if name in parts:
+                raise InvalidArgument(f"a throttle's {name} is given twice")
+            whole = name == "max_in_flight"
+            if not (_WHOLE if whole else _NUMBER).fullmatch(value):
+                kind = "whole number" if whole else "number"
+                raise InvalidArgument(f"a throttle's {name} must be a positive {kind}, not {quoted(value)}")
+            parts[name] = int(value) if whole else float(value)
+        return cls(**parts)  # type: ignore[arg-type]  # only max_in_flight is whole, and only it must be
+
+    def __str__(self) -> str:
+        parts = (("rate", self.rate), ("burst", self.burst), ("max_in_flight", self.max_in_flight))
+        return ",".join(f"{name}={repr(value).removesuffix('.0')}" for name, value in parts if value is not None)
+
+
+def _check(name: str, value: float | None, lowest: float, highest: float) -> None:
+    if value is not None and not lowest <= value <= highest:  # also refuses NaN
+        raise InvalidArgument(f"a throttle's {name} must be from {lowest:g} to {highest:g}, not {value:g}")
+
+
+class TokenBucket:
+    """Gains `rate` tokens a second, never holds more than `burst`. Full when new."""
+
+    __slots__ = ("_at", "_full", "_level", "_rate")
+
+    def __init__(self, rate: float, burst: float, now: int) -> None:
+        self._rate = round(rate * _PER_RATE)
+        self._full = self._level = round(burst * _PER_TOKEN)
+        self._at = now
+
+    def change(self, rate: float, burst: float, now: int) -> None:
+        """Go on at another rate with the tokens there are."""
+        self._refill(now)
+        self._rate = round(rate * _PER_RATE)
+        self._full = round(burst * _PER_TOKEN)
+        self._level = min(self._level, self._full)
+
+    def tokens(self, now: int) -> float:
+        """How many there are; less than 0 while a debt is paid back."""
+        self._refill(now)
+        return self._level / _PER_TOKEN
+
+    def messages(self, now: int) -> int:
+        """How many messages of cost 1 can be paid."""
+        self._refill(now)
+        return max(0, self._level // _PER_TOKEN)
+
+    def holds(self, n: int, now: int, besides: int = 0) -> bool:
+        """Whether `n` tokens can be taken while `besides` others are spoken for."""
+        self._refill(now)
+        return self._level >= min(n * _PER_TOKEN, self._full) + besides * _PER_TOKEN
+
+    def try_consume(self, n: int, now: int) -> bool:
+        """Take `n` tokens if they are there, else nothing. More than the burst can be taken from a full bucket."""
+        if not self.holds(n, now):
+            return False
+        self.spend(n)
+        return True
+
+    def spend(self, n: int) -> None:
+        """Take tokens that were found to be there."""
+        self._level -= n * _PER_TOKEN
+
+    def refund(self, n: int) -> None:
+        """Put tokens back that were taken at the same point in time."""
+        self._level += n * _PER_TOKEN
+
+    def ready_at(self, n: int, now: int) -> int:
+        """The first point in time at which `n` tokens can be taken, if nobody takes any before."""
+        self._refill(now)
+        missing = min(n * _PER_TOKEN, self._full) - self._level
+        return now - (-missing // self._rate) if missing > 0 else now
+
+    def _refill(self, now: int) -> None:
+        if now > self._at:
+            self._level = min(self._full, self._level + (now - self._at) * self._rate)
+        self._at = now
+
+
+class Waiting(Protocol):
+    """Messages of one queue that wait for a throttle."""
+
+    def notice(self) -> str:
+        """Take note that the throttle may let something pass. Returns the name of the queue."""
+
+
+class Throttle:
+    """One throttle key: its limit, what it has let pass, and who waits for it.
+
+    Kept alive by its limit and by the lanes that use it; forgotten with the last of them.
+    """
+
+    __slots__ = ("__weakref__", "_manager", "alarm", "bucket", "cap", "in_flight", "limit", "name", "waiting")
+
+    def __init__(self, name: str, manager: "ThrottleManager") -> None:
+        self.name = name
+        self.limit: Limit | None = None
+        self.bucket: TokenBucket | None = None
+        self.cap: int | None = None
+        self.in_flight = 0
+        self.waiting: dict[Waiting, None] = {}
+        """One for each queue; who was let pass last stands last."""
+        self.alarm: int | None = None
+        """When those that wait will be told, as far as that is a matter of time."""
+        self._manager = manager
+
+    def __repr__(self) -> str:
+        return f"Throttle({self.name!r}, {self.limit})"
+
+    def room(self, now: int) -> int:
+        """How many messages of cost 1 may pass."""
+        count = EVERYTHING if self.bucket is None else self.bucket.messages(now)
+        return count if self.cap is None else max(0, min(count, self.cap - self.in_flight))
+
+    def admits(self, cost: int, now: int, besides: int = 0) -> bool:
+        """Whether a message may pass while `besides` others of cost 1 are about to."""
+        if self.cap is not None and self.in_flight + besides >= self.cap:
+            return False
+        return self.bucket is None or self.bucket.holds(cost, now, besides)
+
+    def ready_at(self, cost: int, now: int) -> int | None:
+        """When a message may pass at the earliest; None when that is not a matter of time."""
+        if self.cap is not None and self.in_flight >= self.cap:
+            return None
+        return now if self.bucket is None else self.bucket.ready_at(cost, now)
+
+    def charge(self, count: int, cost: int) -> None:
+        """Let messages pass that were found to be allowed."""
+        self.in_flight += count
+        if self.bucket is not None:
+            self.bucket.spend(count * cost)
+
+    def refund(self, cost: int) -> None:
+        """Undo that a message passed, at the same point in time."""
+        if self.bucket is not None:
+            self.bucket.refund(cost)
+        self.release()
+
+    def release(self) -> None:
+        """A message that had passed is no longer in flight."""
+        self.in_flight -= 1
+        if self.waiting:
+            self._manager.notify(self)
+
+
+class ThrottleManager:
+    """All throttles of a broker, by key, and the time at which each may let something pass again."""
+
+    __slots__ = ("_alarms", "_changed", "_dead", "_known", "_last", "_limited")
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[str, Throttle] = WeakValueDictionary()
+        self._limited: dict[str, Throttle] = {}
+        self._changed: dict[Throttle, None] = {}
+        """Those that may let something pass now."""
+        self._alarms: list[tuple[int, int, Throttle]] = []
+        self._dead = 0
+        self._last = 0
+
+    def find(self, key: str) -> Throttle:
+        """The throttle of a key: the same one for as long as anybody uses it."""
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Throttle(key, self)
+        return found
+
+    def find_all(self, keys: Iterable[str]) -> tuple[Throttle, ...]:
+        return tuple([self.find(key) for key in keys])
+
+    def set(self, key: str, limit: Limit, now: int) -> None:
+        """Limit a key, from the next look at the queues on. Tokens that a bucket holds stay, as far as they fit."""
+        throttle = self._limited[key] = self.find(key)
+        throttle.limit = limit
+        throttle.cap = limit.max_in_flight
+        if limit.rate is None:
+            throttle.bucket = None
+        else:
+            burst = limit.burst if limit.burst is not None else max(1.0, limit.rate)
+            if throttle.bucket is None:
+                throttle.bucket = TokenBucket(limit.rate, burst, now)
+            else:
+                throttle.bucket.change(limit.rate, burst, now)
+        self.notify(throttle)
+
+    def remove(self, key: str) -> bool:
+        """Let a key pass without limit. Returns whether it had one."""
+        throttle = self._limited.pop(key, None)
+        if throttle is None:
+            return False
+        throttle.limit = throttle.bucket = throttle.cap = None
+        self.notify(throttle)
+        return True
+
+    def limits(self) -> dict[str, Limit]:
+        """All limits that are set, by key."""
+        return {key: throttle.limit for key, throttle in sorted(self._limited.items()) if throttle.limit is not None}
+
+    def notify(self, throttle: Throttle) -> None:
+        """Have those that wait for a throttle look at it again."""
+        self._changed[throttle] = None
+
+    def alarm(self, throttle: Throttle, at: int) -> None:
+        """Have those that wait for a throttle look at it again at a point in time, or earlier."""
+        if throttle.alarm is None or at < throttle.alarm:
+            self._dead += throttle.alarm is not None
+            throttle.alarm = at
+            heappush(self._alarms, (at, id(throttle), throttle))
+            if self._dead > max(MANY_DEAD, len(self._alarms) // 2):
+                self._alarms = [entry for entry in set(self._alarms) if entry[2].alarm == entry[0]]
+                heapify(self._alarms)
+                self._dead = 0
+
+    def due(self, now: int) -> list[str]:
+        """The queues that must be looked at, in turn for each throttle. Says each only once."""
+        if now < self._last:  # the clock was set back: no alarm can be trusted
+            self._changed.update((throttle, None) for _, _, throttle in self._alarms)
+            self._clear_alarms()
+        self._last = now
+        alarms = self._alarms
+        while alarms and alarms[0][0] <= now:
+            at, _, throttle = heappop(alarms)
+            if throttle.alarm == at:
+                self._changed[throttle] = None
+                throttle.alarm = None
+            else:
+                self._dead -= 1
+        if not self._changed:
+            return []
+        queues = [waiting.notice() for throttle in self._changed for waiting in throttle.waiting]
+        self._changed.clear()
+        return list(dict.fromkeys(queues))
+
+    def next_wakeup(self) -> int | None:
+        """When `due` has something to say again as far as that is a matter of time."""
+        alarms = self._alarms
+        while alarms and alarms[0][2].alarm != alarms[0][0]:
+            heappop(alarms)
+            self._dead -= 1
+        return alarms[0][0] if alarms else None
+
+    def _clear_alarms(self) -> None:
+        for _, _, throttle in self._alarms:
+            throttle.alarm = None
+        self._alarms.clear()
+        self._dead = 0
