@@ -6,7 +6,9 @@ What needs an extra package, or a connection, is looked up when it is first used
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fila.jobs.breaker import BreakerSettings, CircuitBreaker, LocalStore
 from fila.jobs.codec import DataclassCodec, JobCodec, JsonCodec
+from fila.jobs.context import CorrelationFilter, JobContext, current_job
 from fila.jobs.errors import (
     CircuitOpen,
     ClaimLost,
@@ -23,30 +25,50 @@ from fila.jobs.errors import (
     TaskNotFound,
     UnknownPriority,
 )
+from fila.jobs.events import Event, Hook
 from fila.jobs.factory import create_queue
 from fila.jobs.item import DeadJob, QueueItem
 from fila.jobs.memory import PriorityDelayQueue
+from fila.jobs.metrics import Counters
+from fila.jobs.pool import PoolSettings, WorkerPool
 from fila.jobs.pressure import Backpressure, backpressure
 from fila.jobs.queue import JobQueue, Snapshot
+from fila.jobs.retry import RetryPolicy
+from fila.jobs.runner import LAST_EXCEPTIONS, AttemptLog, JobRunner, RunnerSettings
+from fila.jobs.scheduler import DueRetry, RetryScheduler, RetrySource, SchedulerSettings
 from fila.jobs.settings import FilaSettings, QueueSettings
 
 if TYPE_CHECKING:
+    from fila.jobs.redis.breaker import RedisBreakerStore
     from fila.jobs.redis.queue import RedisQueue
 
 __all__ = [
+    "LAST_EXCEPTIONS",
+    "AttemptLog",
     "Backpressure",
+    "BreakerSettings",
+    "CircuitBreaker",
     "CircuitOpen",
     "ClaimLost",
+    "CorrelationFilter",
+    "Counters",
     "DataclassCodec",
     "DeadJob",
     "Defer",
+    "DueRetry",
+    "Event",
     "FilaSettings",
+    "Hook",
     "InvalidJob",
     "InvalidSettings",
     "JobCodec",
+    "JobContext",
     "JobQueue",
+    "JobRunner",
     "JobsError",
     "JsonCodec",
+    "LocalStore",
+    "PoolSettings",
     "PriorityDelayQueue",
     "QueueClosed",
     "QueueFull",
@@ -54,17 +76,25 @@ __all__ = [
     "QueueSettings",
     "QueueUnavailable",
     "RateLimited",
+    "RedisBreakerStore",
     "RedisQueue",
     "Reject",
     "Retry",
+    "RetryPolicy",
+    "RetryScheduler",
+    "RetrySource",
+    "RunnerSettings",
+    "SchedulerSettings",
     "Snapshot",
     "TaskNotFound",
     "UnknownPriority",
+    "WorkerPool",
     "backpressure",
     "create_queue",
+    "current_job",
 ]
 
-_LATER = {"RedisQueue": "fila.jobs.redis.queue"}
+_LATER = {"RedisBreakerStore": "fila.jobs.redis.breaker", "RedisQueue": "fila.jobs.redis.queue"}
 
 
 def __getattr__(name: str) -> object:

@@ -54,8 +54,13 @@ class PriorityDelayQueue:
         self._claim_ends: list[tuple[float, str]] = []
         self._dead: deque[DeadJob] = deque(maxlen=_MAX_DEAD)
         self._seq = 0
+        self._interrupts = 0
         self._shutdown = False
         self._depth_warning = DepthWarning(self._settings.warn_depth)
+
+    @property
+    def lease_seconds(self) -> float:
+        return self._settings.lease_seconds
 
     def enqueue(
         self,
@@ -86,7 +91,13 @@ class PriorityDelayQueue:
         return item
 
     def dequeue(self, timeout: float | None = None) -> QueueItem | None:
-        return self.dequeue_unless(lambda: False, timeout)
+        interrupts = self._interrupts
+        return self.dequeue_unless(lambda: self._interrupts != interrupts, timeout)
+
+    def interrupt(self) -> None:
+        with self._lock:
+            self._interrupts += 1
+            self._changed.notify_all()
 
     def dequeue_unless(self, given_up: Callable[[], bool], timeout: float | None) -> QueueItem | None:
         """As `dequeue`, but None as soon as `given_up`, which is asked again after each `wake`."""

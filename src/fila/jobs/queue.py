@@ -40,6 +40,10 @@ class JobQueue(Protocol):
     def durable(self) -> bool:
         """Whether jobs outlive the process."""
 
+    @property
+    def lease_seconds(self) -> float:
+        """How long a claim holds without being extended."""
+
     def enqueue(
         self,
         job: Any,
@@ -55,8 +59,12 @@ class JobQueue(Protocol):
     def dequeue(self, timeout: float | None = None) -> QueueItem | None:
         """Claim the next job, waiting up to `timeout` seconds (None: as long as it takes, 0: not at all).
 
-        None means that the time was over, or that the queue was shut down and nothing is ready.
+        None means that the time was over, that the wait was interrupted, or that the queue was shut down and nothing is
+        ready.
         """
+
+    def interrupt(self) -> None:
+        """Everybody who waits in `dequeue` gets None now."""
 
     def ack(self, item: QueueItem) -> None:
         """The job is done. Raises ClaimLost."""

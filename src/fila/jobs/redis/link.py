@@ -10,7 +10,7 @@ import hashlib
 import math
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from typing import Any
@@ -74,9 +74,9 @@ class RedisLink:
         self._lock = threading.Lock()
         self._fractions = True
 
-    def ping(self) -> None:
-        """Raises Away when Redis does not answer in time."""
-        self._execute(("PING",))
+    def command(self, *command: str | int) -> Any:
+        """Run a plain command. Raises NotSent or Unanswered."""
+        return self._execute(command)
 
     def call(self, script: Script, keys: Sequence[str], *args: str | int) -> Any:
         """Run a script. Raises NotSent or Unanswered."""
@@ -86,8 +86,10 @@ class RedisLink:
         except NoScriptError:
             return self._execute(("EVAL", script.source, *tail))
 
-    def wait(self, key: str, seconds: float) -> bool:
+    def wait(self, key: str, seconds: float, unless: Callable[[], bool]) -> bool:
         """Wait for an element of a list and take it. Raises Interrupted, NotSent or Unanswered.
+
+        `unless` is asked after `interrupt` can reach this wait, so nothing that it tells of is missed.
 
         Redis 5 counts whole seconds; there, a wait may end up to a second late.
         """
@@ -96,6 +98,9 @@ class RedisLink:
         with self._lock:
             self._waiting.add(connection)
         try:
+            if unless():
+                broken = False
+                return False
             timeout = f"{max(0.001, seconds):.3f}" if self._fractions else str(max(1, math.ceil(seconds)))
             connection.send_command("BLPOP", key, timeout)
             if not connection.can_read(timeout=float(timeout) + _SLACK_SECONDS):

@@ -85,6 +85,7 @@ class RedisQueue:
         self._lock = threading.RLock()
         self._active = True
         self._shutdown = False
+        self._interrupts = 0
         self._closed = threading.Event()
         self._monitor: threading.Thread | None = None
         self._owed: deque[tuple[str, QueueItem, tuple[str | int, ...]]] = deque()
@@ -92,6 +93,10 @@ class RedisQueue:
         self._known: deque[str] = deque()
         self._depth_warning = DepthWarning(self._settings.warn_depth)
         self._enqueued = 0
+
+    @property
+    def lease_seconds(self) -> float:
+        return self._settings.lease_seconds
 
     @property
     def redis_active(self) -> bool:
@@ -141,7 +146,8 @@ class RedisQueue:
 
     def dequeue(self, timeout: float | None = None) -> QueueItem | None:
         deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
+        interrupts = self._interrupts
+        while self._interrupts == interrupts:
             if self._active:
                 try:
                     answer = self._call("claim", self._lease_ms(), token := _token(), 0 if self._clock else 1)
@@ -155,16 +161,26 @@ class RedisQueue:
                     if wait <= 0 and deadline is not None and time.monotonic() >= deadline:
                         return None
                     if wait > 0:
-                        self._link.wait(self._keys[-1], wait)
+                        self._link.wait(
+                            self._keys[-1],
+                            wait,
+                            lambda: self._shutdown or not self._active or self._interrupts != interrupts,
+                        )
                 except Interrupted:
                     self._pass_token()
                 except Away as error:
                     self._go_away(error)
             else:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
-                held = self._memory.dequeue_unless(lambda: self._active, left)
+                held = self._memory.dequeue_unless(lambda: self._active or self._interrupts != interrupts, left)
                 if held is not None or self._shutdown or (deadline is not None and time.monotonic() >= deadline):
                     return held
+        return None
+
+    def interrupt(self) -> None:
+        self._interrupts += 1
+        self._memory.wake()
+        self._link.interrupt()
 
     def ack(self, item: QueueItem) -> None:
         if _in_redis(item):

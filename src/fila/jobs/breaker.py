@@ -1,0 +1,260 @@
+"""The circuit breaker: who keeps failing is left alone for a while, then tried with a few calls.
+
+    CLOSED     every call may pass. `failure_threshold` failures in a row, or `rate_limit_threshold` refusals for being
+               too many in a row, open it; a success starts both counts over.
+    OPEN       no call may pass until the cooldown is over.
+    HALF_OPEN  `half_open_probe_count` calls may pass. When all of them succeed it closes, when one fails it opens. If
+               their answers do not come within another cooldown, as many may pass again.
+
+Each change of state begins a new epoch. A call reports under the epoch in which it was let through, and what comes from
+an earlier one is not counted: an old failure does not open what has just been mended, an old success closes nothing.
+
+`step` is the whole of it, pure. `LocalStore` keeps the state in this process; the one in `fila.jobs.redis` in Redis,
+where a script takes the same steps for many processes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+from fila.jobs.errors import CircuitOpen, Defer, InvalidSettings, RateLimited, Reject
+from fila.jobs.events import BreakerChanged, Hook, emit
+
+logger = logging.getLogger(__name__)
+
+
+class State(StrEnum):
+    """Whether calls may pass."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class Op(StrEnum):
+    """What is asked of a breaker, and told to it."""
+
+    ASK = "ask"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    RATE_LIMIT = "rate_limit"
+    RELEASE = "release"  #: the call said nothing about the other side
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerSettings:
+    """When it opens, and for how long."""
+
+    failure_threshold: int = 5
+    rate_limit_threshold: int = 3
+    open_cooldown_seconds: float = 30.0
+    half_open_probe_count: int = 2
+
+    def __post_init__(self) -> None:
+        if min(self.failure_threshold, self.rate_limit_threshold, self.half_open_probe_count) < 1:
+            raise InvalidSettings("failure_threshold, rate_limit_threshold, half_open_probe_count: expected at least 1")
+        if self.open_cooldown_seconds <= 0:
+            raise InvalidSettings("open_cooldown_seconds: expected a positive number of seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """A breaker at one moment. Times are seconds since the epoch."""
+
+    state: State = State.CLOSED
+    epoch: int = 0
+    failures: int = 0
+    rate_limits: int = 0
+    #: OPEN: when it may be tried. HALF_OPEN: when answers that did not come are given up.
+    until: float = 0.0
+    #: Calls let through, and those that succeeded, while HALF_OPEN.
+    probes: int = 0
+    successes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a breaker says."""
+
+    allowed: bool
+    state: State
+    epoch: int
+    #: How long to wait before asking again, when it is not allowed.
+    wait_seconds: float = 0.0
+    #: Whether this step changed the state.
+    changed: bool = False
+
+
+def step(
+    settings: BreakerSettings, circuit: Circuit, op: Op, now: float, epoch: int = 0, wait_seconds: float = 0.0
+) -> tuple[Circuit, Answer]:
+    """Take one step. `epoch` is that of the call that reports; `wait_seconds` what a rate limit asked for."""
+    before = circuit.state
+    if op is Op.ASK:
+        circuit, allowed, wait = _ask(settings, circuit, now)
+    else:
+        allowed, wait = True, 0.0
+        if epoch == circuit.epoch:
+            circuit = _report(settings, circuit, op, now, wait_seconds)
+    return circuit, Answer(allowed, circuit.state, circuit.epoch, wait, circuit.state is not before)
+
+
+def _ask(settings: BreakerSettings, circuit: Circuit, now: float) -> tuple[Circuit, bool, float]:
+    if circuit.state is State.CLOSED:
+        return circuit, True, 0.0
+    if now < circuit.until:
+        if circuit.state is State.HALF_OPEN and circuit.probes < settings.half_open_probe_count:
+            return replace(circuit, probes=circuit.probes + 1), True, 0.0
+        return circuit, False, circuit.until - now
+    until = now + settings.open_cooldown_seconds
+    return Circuit(State.HALF_OPEN, circuit.epoch + 1, until=until, probes=1), True, 0.0
+
+
+def _report(settings: BreakerSettings, circuit: Circuit, op: Op, now: float, wait_seconds: float) -> Circuit:
+    if circuit.state is State.OPEN:
+        return circuit
+    match op:
+        case Op.RELEASE:
+            return replace(circuit, probes=max(0, circuit.probes - 1))
+        case Op.SUCCESS:
+            if circuit.state is State.CLOSED:
+                return replace(circuit, failures=0, rate_limits=0)
+            circuit = replace(circuit, successes=circuit.successes + 1)
+            done = circuit.successes >= settings.half_open_probe_count
+            return Circuit(epoch=circuit.epoch + 1) if done else circuit
+        case Op.FAILURE:
+            circuit = replace(circuit, failures=circuit.failures + 1)
+            too_many = circuit.failures >= settings.failure_threshold
+        case _:
+            circuit = replace(circuit, rate_limits=circuit.rate_limits + 1)
+            too_many = circuit.rate_limits >= settings.rate_limit_threshold
+    if circuit.state is State.HALF_OPEN or too_many:
+        until = now + max(settings.open_cooldown_seconds, wait_seconds)
+        return Circuit(State.OPEN, circuit.epoch + 1, circuit.failures, circuit.rate_limits, until)
+    return circuit
+
+
+class BreakerStore(Protocol):
+    """Where breakers are kept. A step is atomic."""
+
+    def step(self, name: str, op: Op, epoch: int = 0, wait_seconds: float = 0.0) -> Answer: ...
+    def read(self, name: str) -> Circuit: ...
+
+
+class LocalStore:
+    """Breakers of this process."""
+
+    def __init__(self, settings: BreakerSettings | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings or BreakerSettings()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._circuits: dict[str, Circuit] = {}
+
+    def step(self, name: str, op: Op, epoch: int = 0, wait_seconds: float = 0.0) -> Answer:
+        with self._lock:
+            circuit = self._circuits.get(name, Circuit())
+            self._circuits[name], answer = step(self._settings, circuit, op, self._clock(), epoch, wait_seconds)
+        return answer
+
+    def read(self, name: str) -> Circuit:
+        with self._lock:
+            return self._circuits.get(name, Circuit())
+
+
+class Permit:
+    """A call that was let through. It reports once, how it went; what comes after the first report is not heard."""
+
+    def __init__(self, breaker: CircuitBreaker, epoch: int) -> None:
+        self._breaker = breaker
+        self._epoch = epoch
+        self._reported = False
+
+    def success(self) -> None:
+        self._report(Op.SUCCESS)
+
+    def failure(self) -> None:
+        self._report(Op.FAILURE)
+
+    def rate_limited(self, retry_after_seconds: float = 0.0) -> None:
+        """The other side refused for being asked too often, and said when to come again."""
+        self._report(Op.RATE_LIMIT, retry_after_seconds)
+
+    def release(self) -> None:
+        """The call said nothing about the other side."""
+        self._report(Op.RELEASE)
+
+    def _report(self, op: Op, wait_seconds: float = 0.0) -> None:
+        if not self._reported:
+            self._reported = True
+            self._breaker._step(op, self._epoch, wait_seconds)  # noqa: SLF001  the two are one
+
+
+class CircuitBreaker:
+    """Guards calls to one thing that may fail, for example one platform.
+
+        with breaker.guard():
+            fetch()
+
+    While it is open, `guard` raises CircuitOpen, which as a Defer puts the job off without using up an attempt.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: BreakerSettings | None = None,
+        *,
+        store: BreakerStore | None = None,
+        hooks: Sequence[Hook] = (),
+    ) -> None:
+        """With a store, its settings hold and breakers of one name are one."""
+        self.name = name
+        self._store = store or LocalStore(settings)
+        self._hooks = tuple(hooks)
+
+    @property
+    def state(self) -> State:
+        """An open breaker is called open until somebody asks it after its cooldown."""
+        return self._store.read(self.name).state
+
+    def acquire(self) -> Permit:
+        """Leave to make one call. Raises CircuitOpen."""
+        answer = self._step(Op.ASK)
+        if not answer.allowed:
+            raise CircuitOpen(f"the circuit breaker {self.name!r} is {answer.state}", delay_seconds=answer.wait_seconds)
+        return Permit(self, answer.epoch)
+
+    @contextmanager
+    def guard(self) -> Iterator[Permit]:
+        """Make one call: an exception is a failure, RateLimited a rate limit; Defer and Reject say nothing about it."""
+        permit = self.acquire()
+        try:
+            yield permit
+        except RateLimited as error:
+            permit.rate_limited(error.delay_seconds)
+            raise
+        except (Defer, Reject):
+            permit.release()
+            raise
+        except Exception:
+            permit.failure()
+            raise
+        except BaseException:
+            permit.release()
+            raise
+        else:
+            permit.success()
+
+    def _step(self, op: Op, epoch: int = 0, wait_seconds: float = 0.0) -> Answer:
+        answer = self._store.step(self.name, op, epoch, wait_seconds)
+        if answer.changed:
+            level = logging.ERROR if answer.state is State.OPEN else logging.WARNING
+            logger.log(level, "circuit breaker is %s", answer.state, extra={"breaker": self.name})
+            emit(self._hooks, BreakerChanged(self.name, answer.state))
+        return answer

@@ -1,0 +1,214 @@
+"""Workers: threads that claim jobs and run them, one more that keeps their claims alive, and one for async handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from fila.jobs.errors import ClaimLost, InvalidSettings, JobsError
+from fila.jobs.events import DepthSeen, JobTaken, emit
+from fila.jobs.item import QueueItem
+from fila.jobs.queue import JobQueue
+from fila.jobs.runner import Handler, JobRunner, RunnerSettings
+
+logger = logging.getLogger(__name__)
+
+#: How often a claim is extended within its lease.
+_EXTENSIONS = 3
+#: How often the depth is told to the hooks.
+_DEPTH_SECONDS = 5.0
+#: How long to rest when the queue cannot be asked; it grows up to the second number.
+_REST_SECONDS = (0.1, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """How many workers, and how they wait and stop."""
+
+    concurrency: int = 4
+    #: How long a worker waits for a job before it looks around.
+    poll_timeout: float = 5.0
+    #: How long `stop` waits for jobs that are being run.
+    grace_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1:
+            raise InvalidSettings("concurrency: expected at least 1")
+        if self.poll_timeout <= 0:
+            raise InvalidSettings("poll_timeout: expected a positive number of seconds")
+        if self.grace_seconds < 0:
+            raise InvalidSettings("grace_seconds: expected a number of seconds, not negative")
+
+
+class WorkerPool:
+    """Runs the jobs of one queue on daemon threads.
+
+        with WorkerPool(queue, handler, PoolSettings(concurrency=8)):
+            ...
+
+    Stopping is graceful: jobs that are being run are finished. A queue in memory is emptied first, since what is left
+    in it is lost; a durable one keeps what is left for others.
+    """
+
+    def __init__(
+        self,
+        queue: JobQueue,
+        handler: Handler,
+        settings: PoolSettings | None = None,
+        run: RunnerSettings | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._queue = queue
+        self._settings = settings or PoolSettings()
+        self._run = run or RunnerSettings()
+        self._clock = clock
+        self._runner = JobRunner(queue, handler, self._run, await_=self._await)
+        self._stopping = threading.Event()
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._busy: dict[str, QueueItem] = {}
+        self._threads: list[threading.Thread] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Start the workers."""
+        if self._threads:
+            raise RuntimeError("the pool was started before")
+        self._threads = [
+            threading.Thread(target=self._work, name=f"fila-worker-{self._run.name}-{n}", daemon=True)
+            for n in range(self._settings.concurrency)
+        ]
+        for thread in (*self._threads, threading.Thread(target=self._keep, name="fila-worker-keeper", daemon=True)):
+            thread.start()
+
+    def stop(self, *, drain: bool | None = None, grace_seconds: float | None = None) -> bool:
+        """Stop taking jobs and finish those that are being run. Returns whether all were finished in time.
+
+        `drain` also runs everything that is ready; that is the default for a queue in memory.
+        """
+        if not self._queue.durable if drain is None else drain:
+            self._queue.shutdown()
+        else:
+            self._stopping.set()
+            self._queue.interrupt()
+        grace = self._settings.grace_seconds if grace_seconds is None else grace_seconds
+        deadline = time.monotonic() + grace
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        finished = not any(thread.is_alive() for thread in self._threads)
+        if not finished:
+            self._stopping.set()
+            with self._lock:
+                logger.error("stopped before these jobs were finished", extra={"job_ids": sorted(self._busy)})
+        self._stopped.set()
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+        return finished
+
+    @property
+    def busy(self) -> int:
+        """How many jobs are being run."""
+        with self._lock:
+            return len(self._busy)
+
+    @property
+    def running(self) -> bool:
+        """Whether any worker is at work or waiting for it."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _work(self) -> None:
+        rest = _REST_SECONDS[0]
+        while not self._stopping.is_set():
+            try:
+                item = self._queue.dequeue(self._settings.poll_timeout)
+                if item is None and self._queue.snapshot()["shutdown"]:
+                    return
+                rest = _REST_SECONDS[0]
+            except Exception:
+                logger.exception("the queue cannot be asked for jobs", extra={"queue": self._run.name})
+                self._stopping.wait(rest)
+                rest = min(rest * 2, _REST_SECONDS[1])
+                continue
+            if item is not None:
+                self._run_one(item)
+
+    def _run_one(self, item: QueueItem) -> None:
+        emit(self._run.hooks, JobTaken(self._run.name, max(0.0, self._clock() - item.ready_at)))
+        with self._lock:
+            self._busy[item.id] = item
+        try:
+            self._runner.run(item)
+        finally:
+            with self._lock:
+                self._busy.pop(item.id, None)
+
+    def _keep(self) -> None:
+        """Extend the claims of what is being run, and look at the depth."""
+        lease = self._queue.lease_seconds / _EXTENSIONS
+        due = {"lease": time.monotonic() + lease, "depth": time.monotonic()}
+        while not self._stopped.wait(max(0.0, min(due.values()) - time.monotonic())):
+            now = time.monotonic()
+            if now >= due["lease"]:
+                due["lease"] = now + lease
+                self._extend()
+            if now >= due["depth"]:
+                due["depth"] = now + _DEPTH_SECONDS
+                self._tell_depth()
+
+    def _extend(self) -> None:
+        with self._lock:
+            busy = list(self._busy.values())
+        for item in busy:
+            try:
+                self._queue.extend(item)
+            except ClaimLost:
+                with self._lock:
+                    still = item.id in self._busy
+                if still:
+                    logger.warning("the claim of a running job is lost", extra={"job_id": item.id})
+            except Exception:
+                logger.exception("a claim could not be extended", extra={"job_id": item.id})
+
+    def _tell_depth(self) -> None:
+        if self._run.hooks:
+            try:
+                emit(self._run.hooks, DepthSeen(self._run.name, self._queue.snapshot()["depth"]))
+            except JobsError:
+                logger.warning("the depth of the queue is not known", extra={"queue": self._run.name})
+
+    def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_live, args=(self._loop,), name="fila-worker-loop", daemon=True).start()
+            loop = self._loop
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+
+
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()

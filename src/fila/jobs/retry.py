@@ -1,0 +1,85 @@
+"""What becomes of a job that failed: a decision as a value, made without running or storing anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fila.jobs.errors import Defer, InvalidSettings, Reject, Retry
+
+Random = Callable[[], float]  #: a number from 0 up to 1
+
+
+@dataclass(frozen=True, slots=True)
+class RetryIn:
+    """Try again, as the next attempt."""
+
+    delay_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeferFor:
+    """Try again, as the same attempt."""
+
+    delay_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Bury it."""
+
+    reason: str
+
+
+Decision = RetryIn | DeferFor | GiveUp
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Waits `base * factor ** (attempt - 1)` seconds, never more than `cap`, spread by `jitter`."""
+
+    #: Tries in all, the first included.
+    max_attempts: int = 5
+    base_seconds: float = 1.0
+    factor: float = 2.0
+    cap_seconds: float = 300.0
+    #: By which part a wait may be shorter or longer, so that jobs that failed together do not return together.
+    jitter: float = 0.1
+    #: Errors that no retry helps against.
+    never: tuple[type[BaseException], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise InvalidSettings("max_attempts: expected at least 1")
+        if not 0 <= self.jitter <= 1:
+            raise InvalidSettings("jitter: expected 0 to 1")
+        numbers = (self.base_seconds, self.factor, self.cap_seconds)
+        if not all(math.isfinite(number) and number >= 0 for number in numbers):
+            raise InvalidSettings("base_seconds, factor, cap_seconds: expected numbers, not negative")
+
+    def wait_seconds(self, attempt: int, random: Random) -> float:
+        """How long to wait after this attempt failed."""
+        try:
+            wait = min(self.cap_seconds, self.base_seconds * self.factor ** (attempt - 1))
+        except OverflowError:
+            wait = self.cap_seconds
+        return min(self.cap_seconds, wait * (1 + self.jitter * (2 * random() - 1)))
+
+    def decide(self, attempt: int, error: BaseException, random: Random) -> Decision:
+        """What the error of this attempt means. What a handler says itself goes before the policy."""
+        if isinstance(error, Defer):
+            return DeferFor(max(0.0, error.delay_seconds))
+        reason = describe(error)
+        if isinstance(error, (Reject, *self.never)):
+            return GiveUp(reason)
+        if attempt >= self.max_attempts:
+            return GiveUp(f"{reason} (attempt {attempt} of {self.max_attempts})")
+        if isinstance(error, Retry) and error.delay_seconds is not None:
+            return RetryIn(max(0.0, error.delay_seconds))
+        return RetryIn(self.wait_seconds(attempt, random))
+
+
+def describe(error: BaseException) -> str:
+    """The error in one line, for logs and dead letters."""
+    return f"{type(error).__name__}: {error}"[:1000]

@@ -1,0 +1,124 @@
+"""The retry scheduler: work that an application has put off until some time is enqueued when the time has come.
+
+The application keeps what is to be done and when (`scheduled_retry_at`) in its own database, behind `RetrySource`; so
+nothing is forgotten by a restart. A crash between enqueueing and marking enqueues a retry twice: mark it by a key under
+which it is done once (`AttemptLog`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fila.jobs.errors import InvalidSettings, JobsError
+from fila.jobs.queue import JobQueue
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DueRetry:
+    """One piece of work that was put off."""
+
+    #: Names it to its source.
+    id: str
+    job: Any
+    #: Seconds since the epoch.
+    due_at: float
+    priority: str = "normal"
+    correlation_id: str | None = None
+    key: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class RetrySource(Protocol):
+    """Where retries are kept until they are enqueued. Its methods may raise; they are called again later."""
+
+    def due(self, before: float, limit: int) -> Sequence[DueRetry]:
+        """Retries that are due before that time and are not marked, the earliest first."""
+
+    def mark(self, ids: Sequence[str]) -> None:
+        """They are enqueued."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """How often the source is asked."""
+
+    interval_seconds: float = 5.0
+    #: A retry that is due within this time is enqueued already, with the rest as its delay: it is then never late by
+    #: an interval. At least the interval.
+    horizon_seconds: float = 10.0
+    batch: int = 500
+
+    def __post_init__(self) -> None:
+        if self.interval_seconds <= 0 or self.batch < 1:
+            raise InvalidSettings("interval_seconds, batch: expected positive numbers")
+        if self.horizon_seconds < self.interval_seconds:
+            raise InvalidSettings("horizon_seconds: expected at least interval_seconds")
+
+
+class RetryScheduler:
+    """Asks a source again and again, on a thread of its own."""
+
+    def __init__(
+        self,
+        source: RetrySource,
+        queue: JobQueue,
+        settings: SchedulerSettings | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._source = source
+        self._queue = queue
+        self._settings = settings or SchedulerSettings()
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def run_once(self) -> int:
+        """Enqueue what is due within the horizon. Returns how much it was."""
+        count = 0
+        while True:
+            now = self._clock()
+            batch = self._source.due(now + self._settings.horizon_seconds, self._settings.batch)
+            for retry in batch:
+                self._queue.enqueue(
+                    retry.job,
+                    retry.priority,
+                    max(0.0, retry.due_at - now),
+                    correlation_id=retry.correlation_id,
+                    key=retry.key,
+                    headers=retry.headers,
+                )
+                self._source.mark([retry.id])
+            count += len(batch)
+            if len(batch) < self._settings.batch:
+                return count
+
+    def start(self) -> None:
+        """Ask now, and then at every interval."""
+        if self._thread is not None:
+            raise RuntimeError("the scheduler was started before")
+        self._thread = threading.Thread(target=self._live, name="fila-retry-scheduler", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _live(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                if count := self.run_once():
+                    logger.info("enqueued retries", extra={"retries": count})
+            except JobsError as error:
+                logger.warning("retries wait: %s", error)
+            except Exception:
+                logger.exception("the retries could not be enqueued; trying again")
+            self._stopping.wait(self._settings.interval_seconds)
