@@ -16,6 +16,7 @@ from fila.cli.consume import consume
 from fila.cli.enqueue import enqueue
 from fila.cli.output import printable, wants_colour
 from fila.cli.queues import queue
+from fila.cli.reconcile import reconcile
 from fila.cli.session import Session, global_options
 from fila.cli.throttle import throttle
 
@@ -100,6 +101,7 @@ def cli() -> None:
 cli.add_command(queue)
 cli.add_command(enqueue)
 cli.add_command(consume)
+cli.add_command(reconcile)
 cli.add_command(config)
 cli.add_command(throttle)
 

@@ -1,11 +1,15 @@
-"""Reports on their way into the queue. A job names a report and an attempt; everything else is in the store."""
+"""Reports on their way into the queue and out of it. A job names a report and an attempt; all else is in the store."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from fila.jobs.queue import JobQueue
-from fila.reconcile.store import DueReport
+from fila.jobs.scheduler import DueRetry
+from fila.reconcile.store import DueReport, Store
+
+logger = logging.getLogger(__name__)
 
 
 class NotOurJob(ValueError):
@@ -16,33 +20,68 @@ class NotOurJob(ValueError):
 class ReconciliationJob:
     """Reconcile this report, as this attempt. An attempt that was made before is not made again."""
 
-    report_id: str
+    affiliate_report_id: str
     attempt: int
 
     @classmethod
     def from_payload(cls, payload: Any) -> Self:
         """Read what a queue handed out. Raises NotOurJob."""
-        if isinstance(payload, Mapping) and payload.keys() == {"report_id", "attempt"}:
-            report_id, attempt = payload["report_id"], payload["attempt"]
+        if isinstance(payload, Mapping) and payload.keys() == {"affiliate_report_id", "attempt"}:
+            report_id, attempt = payload["affiliate_report_id"], payload["attempt"]
             if isinstance(report_id, str) and 0 < len(report_id) <= 32 and type(attempt) is int and attempt >= 1:
                 return cls(report_id, attempt)
-        raise NotOurJob("expected a report_id and an attempt")
+        raise NotOurJob("expected an affiliate_report_id and an attempt")
 
     @property
     def payload(self) -> dict[str, Any]:
-        return {"report_id": self.report_id, "attempt": self.attempt}
+        return {"affiliate_report_id": self.affiliate_report_id, "attempt": self.attempt}
 
 
-def enqueue(queue: JobQueue, due: DueReport, delay_ms: int = 0) -> None:
-    """Queue the attempt. Its key is the affiliate, for fair turns; its header the platform, for throttles.
-
-    Raises JobsError.
-    """
+def enqueue(queue: JobQueue, due: DueReport, now_ms: int) -> None:
+    """Queue the attempt, with what is left of its time as delay. Raises JobsError."""
+    job = as_retry(due)
     queue.enqueue(
-        ReconciliationJob(due.report_id, due.attempt).payload,
+        job.job,
+        job.priority,
+        max(0, due.due_at_ms - now_ms) / 1000,
+        correlation_id=job.correlation_id,
+        key=job.key,
+        headers=job.headers,
+    )
+
+
+def as_retry(due: DueReport) -> DueRetry:
+    """The job: its key is the affiliate, for fair turns; its header the platform, for throttles."""
+    return DueRetry(
+        id=due.report_id,
+        job=ReconciliationJob(due.report_id, due.attempt).payload,
+        due_at=due.due_at_ms / 1000,
         priority=due.priority,
-        delay_seconds=delay_ms / 1000,
         correlation_id=due.correlation_id,
         key=due.affiliate_id,
         headers={"platform": due.platform},
     )
+
+
+class StoredRetries:
+    """The store as the source of the retry scheduler.
+
+    What is named by `due` is held in the store at once, so several schedulers never name the same. What was named and
+    could not be enqueued goes back at the next call.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._named: dict[str, int] = {}
+
+    def due(self, before: float, limit: int) -> Sequence[DueRetry]:
+        if self._named:
+            self._store.agenda.release(self._named)
+            self._named = {}
+        found = self._store.agenda.take_due(int(before * 1000), limit)
+        self._named = {each.report_id: each.due_at_ms for each in found}
+        return [as_retry(each) for each in found]
+
+    def mark(self, ids: Sequence[str]) -> None:
+        for each in ids:
+            self._named.pop(each, None)

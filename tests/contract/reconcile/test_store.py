@@ -173,6 +173,15 @@ class TestAgenda:
         assert store.agenda.take_due(NOW + HOUR_MS, 10) == []
         assert len(store.agenda.take_due(NOW + HOUR_MS + 60_000, 10)) == 1
 
+    def test_what_the_queue_did_not_take_is_due_again_at_its_own_time(self, store):
+        report = taken(store)
+        store.attempts.record(missing(report, retry_at_ms=NOW + 5_000))
+        [due] = store.agenda.take_due(NOW + 10_000, 10)
+        assert due.due_at_ms == NOW + 5_000
+        store.agenda.release({due.report_id: due.due_at_ms})
+        assert store.agenda.take_due(NOW + 4_999, 10) == []
+        assert store.agenda.take_due(NOW + 5_000, 10) == [due]
+
     def test_two_who_ask_at_once_are_not_told_the_same(self, store):
         ids = {taken(store, post=f"p-{number}").report_id for number in range(40)}
         with ThreadPoolExecutor(8) as pool:

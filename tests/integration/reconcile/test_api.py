@@ -71,7 +71,7 @@ class TestSubmitting:
         assert answer.headers["X-Correlation-ID"] == "trace-7"
         report_id = answer.json()["report_id"]
         item = api.queue.dequeue(0)
-        assert item.job == {"report_id": report_id, "attempt": 1}
+        assert item.job == {"affiliate_report_id": report_id, "attempt": 1}
         assert (item.priority_label, item.key, item.correlation_id) == ("normal", "ada", "trace-7")
         assert item.headers == {"platform": "clipshare"}
         shown = api.http.get(f"/v1/reports/{report_id}").json()
@@ -82,7 +82,7 @@ class TestSubmitting:
         api.post()
         answer = api.post(clicks=20_000, post_id="p-2").json()
         assert (answer["priority"], answer["suspicion"], answer["signals"]) == ("high", 60, ["more_clicks_than_views"])
-        assert api.queue.dequeue(0).job["report_id"] == answer["report_id"]
+        assert api.queue.dequeue(0).job["affiliate_report_id"] == answer["report_id"]
 
     @pytest.mark.parametrize("in_header", [True, False])
     def test_the_same_report_again_is_taken_once(self, bench, in_header):
@@ -112,7 +112,7 @@ class TestSubmitting:
         answer = api.batch([REPORT | {"post_id": f"p-{n}", "idempotency_key": f"k-{n % 3}-{n}"} for n in range(50)])
         ids = [each["report_id"] for each in answer.json()["reports"]]
         assert answer.status_code == 202
-        assert [api.queue.dequeue(0).job["report_id"] for _ in ids] == ids
+        assert [api.queue.dequeue(0).job["affiliate_report_id"] for _ in ids] == ids
         again = api.batch([REPORT | {"post_id": f"p-{n}", "idempotency_key": f"k-{n % 3}-{n}"} for n in range(50)])
         assert [each["report_id"] for each in again.json()["reports"]] == ids
         assert api.queue.snapshot()["depth"] == 0
@@ -196,7 +196,7 @@ class TestLimits:
         assert api.post(affiliate_id="bob", post_id="p-9").status_code == 202
 
     def test_a_refused_batch_takes_nothing_from_anybody(self, bench):
-        api = bench(affiliate_burst=3)
+        api = bench(affiliate_burst=3, affiliate_per_minute=1)
         mixed = [REPORT | {"post_id": f"p-{n}"} for n in range(2)] + [REPORT | {"affiliate_id": "bob", "post_id": "b"}]
         assert api.batch(mixed).status_code == 202
         assert api.batch(mixed).status_code == 429

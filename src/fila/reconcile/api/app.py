@@ -150,15 +150,28 @@ def _report(service: Service, given: ReportIn, index: int, now_ms: int) -> Repor
 
 def _enqueue(service: Service, reports: Sequence[ReportIn], results: Sequence[Submitted], correlation_id: str) -> None:
     """Queue what is new. What the queue does not take now is due in the store, and queued from there."""
-    fresh = {r.report_id: (each, r.admission) for each, r in zip(reports, results, strict=True) if not r.repeated}
-    while fresh:
-        report_id, (given, admission) = next(iter(fresh.items()))
-        due = DueReport(report_id, 1, given.affiliate_id, given.platform, admission.priority, correlation_id)
+    now_ms = service.clock_ms()
+    fresh = {
+        result.report_id: (
+            DueReport(
+                report_id=result.report_id,
+                attempt=1,
+                due_at_ms=now_ms + result.admission.delay_ms,
+                affiliate_id=given.affiliate_id,
+                platform=given.platform,
+                priority=result.admission.priority,
+                correlation_id=correlation_id,
+            )
+        )
+        for given, result in zip(reports, results, strict=True)
+        if not result.repeated
+    }
+    for report_id, due in list(fresh.items()):
         try:
-            dispatch.enqueue(service.queue, due, admission.delay_ms)
+            dispatch.enqueue(service.queue, due, now_ms)
         except JobsError as error:
             logger.warning("the queue took not all", extra={"left": len(fresh), "error": str(error)})
-            service.store.agenda.release(list(fresh), service.clock_ms())
+            service.store.agenda.release({each.report_id: each.due_at_ms for each in fresh.values()})
             return
         del fresh[report_id]
 

@@ -4,7 +4,7 @@ The database, not the queue, is the truth about what is still to be done: a job 
 queued again, which is harmless, since an attempt takes effect once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -21,32 +21,31 @@ class Agenda:
         self._database = database
         self._requeue_after_ms = requeue_after_ms
 
-    def take_due(self, now_ms: int, limit: int) -> list[DueReport]:
-        """Open reports whose next attempt has to be queued now. They are not named again before the requeue time."""
+    def take_due(self, before_ms: int, limit: int) -> list[DueReport]:
+        """Open reports whose next attempt is due by then. They are not named again before the requeue time after it."""
         with self._database.writing() as session:
             query = (
                 select(ReportRow)
-                .where(ReportRow.due_at_ms <= now_ms)
+                .where(ReportRow.due_at_ms <= before_ms)
                 .order_by(ReportRow.due_at_ms)
                 .limit(limit)
                 .with_for_update(skip_locked=True)
             )
             rows = session.scalars(query).all()
-            self._hold(session, [row.id for row in rows], now_ms)
-            return [
-                DueReport(row.id, row.attempts + 1, row.affiliate_id, row.platform, row.priority, row.correlation_id)
-                for row in rows
-            ]
+            due = [_due(row) for row in rows]
+            self._hold(session, [row.id for row in rows], before_ms)
+            return due
 
     def postpone(self, report_id: str, until_ms: int) -> None:
         """Its job is in the queue, but not before then: it is not missed until the requeue time after it."""
         with self._database.writing() as session:
             self._hold(session, [report_id], until_ms)
 
-    def release(self, ids: Sequence[str], now_ms: int) -> None:
-        """Their jobs did not get into the queue: they are due now."""
+    def release(self, due_at_ms: Mapping[str, int]) -> None:
+        """Jobs of these reports did not get into the queue: they are due at these times again."""
         with self._database.writing() as session:
-            self._hold(session, ids, now_ms - self._requeue_after_ms)
+            for report_id, at_ms in sorted(due_at_ms.items()):
+                self._hold(session, [report_id], at_ms - self._requeue_after_ms)
 
     def _hold(self, session: Session, ids: Sequence[str], from_ms: int) -> None:
         if ids:
@@ -55,3 +54,15 @@ class Agenda:
                 .where(ReportRow.id.in_(ids), ReportRow.done_at_ms.is_(None))
                 .values(due_at_ms=from_ms + self._requeue_after_ms)
             )
+
+
+def _due(row: ReportRow) -> DueReport:
+    return DueReport(
+        report_id=row.id,
+        attempt=row.attempts + 1,
+        due_at_ms=row.due_at_ms or 0,
+        affiliate_id=row.affiliate_id,
+        platform=row.platform,
+        priority=row.priority,
+        correlation_id=row.correlation_id,
+    )

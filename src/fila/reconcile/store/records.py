@@ -70,6 +70,7 @@ class DueReport:
 
     report_id: str
     attempt: int
+    due_at_ms: int
     affiliate_id: str
     platform: str
     priority: str

@@ -1,0 +1,223 @@
+"""`fila reconcile`: the reconciliation service, its workers, and a look at what they did.
+
+The service is imported by the commands themselves, so the rest of the CLI needs none of its packages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fila.cli import output
+
+if TYPE_CHECKING:
+    from fila.reconcile.config import Config
+    from fila.reconcile.store import Store
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fila reconcile simulate --listen 127.0.0.1:8090
+  fila reconcile serve --config reconcile.toml
+  fila reconcile worker --config reconcile.toml --queue redis://localhost:6379/0 --concurrency 8
+  fila reconcile status --db sqlite:///reconcile.db"""
+)
+def reconcile() -> None:
+    """Hold what affiliates claim against what platforms report."""
+
+
+def _options(command: _Command) -> _Command:
+    """Where the service keeps things."""
+    for option in (
+        click.option(
+            "--queue",
+            "queue_url",
+            metavar="URL",
+            envvar="FILA_RECONCILE_QUEUE",
+            help="Where jobs wait: memory (default), redis://host:port/db or fila://host:port/queue.",
+        ),
+        click.option(
+            "--db",
+            "store_url",
+            metavar="URL",
+            envvar="FILA_RECONCILE_DB",
+            help="Where reports are kept: sqlite:///file (default sqlite:///reconcile.db) or postgresql://...",
+        ),
+        click.option(
+            "--config",
+            "config_path",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Platforms, limits and rules, as TOML.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@reconcile.command(
+    epilog="""\b
+Examples:
+  fila reconcile serve
+  fila reconcile serve --config reconcile.toml --listen 0.0.0.0:8080
+  fila reconcile serve --queue redis://localhost:6379/0 --workers 0"""
+)
+@click.option("--listen", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT", help="Where to answer.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Reconcile in this process too, with N threads (default 4 for a queue in memory, else 0).",
+)
+@_options
+def serve(
+    listen: str, workers: int | None, config_path: Path | None, store_url: str | None, queue_url: str | None
+) -> None:
+    """Answer the ingestion API. The page /docs describes it."""
+    host, port = _address(listen)
+    with _service():
+        from fila.reconcile.service import Parts
+        from fila.reconcile.serving import HttpServer
+
+        config = _config(config_path, store_url, queue_url, workers or None)
+        embedded = (not config.queue.shared) if workers is None else workers > 0
+        parts = Parts.open(config)
+        with contextlib.closing(parts), contextlib.ExitStack() as stack:
+            if embedded:
+                stack.enter_context(parts.worker())
+            server = HttpServer(parts.api(), host, port)
+            workers_said = f"{config.worker.concurrency} workers" if embedded else "no workers"
+            click.echo(f"Answering at {server.url} (description at {server.url}/docs), {workers_said}", err=True)
+            server.run()
+
+
+@reconcile.command(
+    epilog="""\b
+Examples:
+  fila reconcile worker --config reconcile.toml --queue redis://localhost:6379/0
+  fila reconcile worker --config reconcile.toml --queue fila://localhost:5555/reconcile --concurrency 16"""
+)
+@click.option("--concurrency", type=click.IntRange(min=1), metavar="N", help="Reports at a time (default 4).")
+@_options
+def worker(concurrency: int | None, config_path: Path | None, store_url: str | None, queue_url: str | None) -> None:
+    """Reconcile reports until stopped. A first SIGTERM or Ctrl-C finishes what is being done."""
+    with _service():
+        from fila.reconcile.service import Parts
+
+        config = _config(config_path, store_url, queue_url, concurrency)
+        if not config.queue.shared:
+            raise click.UsageError("a queue in memory cannot be shared: give --queue, or use `fila reconcile serve`")
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        parts = Parts.open(config)
+        with contextlib.closing(parts), parts.worker():
+            click.echo(f"Working with {config.worker.concurrency} threads", err=True)
+            stop.wait()
+
+
+@reconcile.command(
+    epilog="""\b
+Examples:
+  fila reconcile status
+  fila reconcile status 5d0a7a3c8f2b4f6e9a1c3e5d7b9f0a2c
+  fila reconcile status --db postgresql://fila@localhost/fila --json | jq .outcomes"""
+)
+@click.argument("report_id", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.option(
+    "--affiliates", type=click.IntRange(min=1), default=10, metavar="N", help="How many to show (default 10)."
+)
+@_options
+def status(
+    report_id: str | None,
+    as_json: bool,
+    affiliates: int,
+    config_path: Path | None,
+    store_url: str | None,
+    queue_url: str | None,
+) -> None:
+    """Show outcomes, alerts and the least trusted affiliates, or one report with all its attempts."""
+    with _service(log_level="warning"):
+        from fila.cli import reconcile_views as views
+        from fila.reconcile.service import open_store
+
+        config = _config(config_path, store_url, queue_url, None)
+        with contextlib.closing(open_store(config)) as store:
+            if report_id is None:
+                shown = views.overview(store, config.rules.trust, affiliates)
+                output.emit_json(shown) if as_json else views.show_overview(shown)
+            else:
+                _show_report(store, report_id, as_json=as_json)
+
+
+def _show_report(store: Store, report_id: str, *, as_json: bool) -> None:
+    from fila.cli import reconcile_views as views
+
+    found = store.views.report(report_id)
+    if found is None:
+        raise click.ClickException("there is no report of that id")
+    shown = views.report_json(*found)
+    output.emit_json(shown) if as_json else views.show_report(shown)
+
+
+@reconcile.command(
+    epilog="""\b
+Examples:
+  fila reconcile simulate
+  curl -X PUT localhost:8090/control/clipshare -d '{"down": true}'"""
+)
+@click.option("--listen", default="127.0.0.1:8090", show_default=True, metavar="HOST:PORT", help="Where to answer.")
+def simulate(listen: str) -> None:
+    """Answer as platforms that do not exist, with faults that can be set over HTTP.
+
+    Every name is a platform: /NAME/v1/posts/POST/metrics. The token is "simulated".
+    """
+    host, port = _address(listen)
+    with _service():
+        from fila.reconcile.simulator import Simulator
+
+        simulator = Simulator(host, port)
+        click.echo(
+            f"Platforms answer at {simulator.url}/NAME, faults are set at {simulator.url}/control/NAME", err=True
+        )
+        simulator.serve_forever()
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise click.BadParameter(f'"{text}" is not an address such as 127.0.0.1:8080', param_hint="--listen")
+    return host.strip("[]"), int(port)
+
+
+def _config(path: Path | None, store_url: str | None, queue_url: str | None, concurrency: int | None) -> Config:
+    from fila.reconcile.config import Config
+
+    config = Config.load(path).override(store_url=store_url, queue_url=queue_url, concurrency=concurrency)
+    config.queue.queue_settings(config.worker.concurrency)
+    return config
+
+
+@contextlib.contextmanager
+def _service(log_level: str = "info") -> Iterator[None]:
+    """Whatever stops the service is said in one line."""
+    try:
+        from fila.reconcile.logs import configure
+        from fila.reconcile.service import STOPS
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"needs the package {error.name}: pip install 'fila[reconcile]'") from error
+    configure(log_level)
+    try:
+        yield
+    except STOPS as error:
+        raise click.ClickException(output.printable(str(error))) from error
