@@ -298,6 +298,7 @@ end
 
 local function find_text(s, p, at)
   local first, length = byte(p, 1), #p
+  if length == 0 then return at, at - 1 end
   for from = at, #s - length + 1 do
     if byte(s, from) == first then
       local i = 2
