@@ -25,6 +25,7 @@ class Scale:
     share_weights: tuple[int, ...] = (1, 2, 3, 4, 5)
     #: Deliveries over which shares are taken; the backlogs outlast them.
     share_messages: int = 60_000
+    lua_calls: int = 200_000
     floor_seconds: float = 1.5
 
 
@@ -38,5 +39,6 @@ QUICK = Scale(
     recovery_messages=50_000,
     quiet_backlog=5_000,
     share_messages=6_000,
+    lua_calls=20_000,
     floor_seconds=0.5,
 )

@@ -3,6 +3,7 @@
 from benchmarks.workloads.base import Workload
 from benchmarks.workloads.fairness import FAIR_COST, QUIET, SHARES
 from benchmarks.workloads.latency import LATENCY
+from benchmarks.workloads.lua import LUA
 from benchmarks.workloads.recovery import RECOVERY
 from benchmarks.workloads.throughput import DRAIN, ENQUEUE, LIFECYCLE, ONE_BY_ONE
 
@@ -15,5 +16,6 @@ WORKLOADS: tuple[Workload, ...] = (
     FAIR_COST,
     QUIET,
     SHARES,
+    LUA,
     RECOVERY,
 )

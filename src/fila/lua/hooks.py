@@ -7,6 +7,7 @@ Rules:
 """
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -158,10 +159,7 @@ class Hooks:
         stats.calls += 1
         duration_us = duration_ns // 1000
         stats.duration_us += duration_us
-        bucket = 0
-        while bucket < len(BUCKETS_US) and duration_us >= BUCKETS_US[bucket]:
-            bucket += 1
-        stats.durations[bucket] += 1
+        stats.durations[bisect_right(BUCKETS_US, duration_us)] += 1
 
 
 class DryRun:

@@ -200,7 +200,7 @@ local function referred(m, item, at)
     error("invalid capture index %" .. capture, 0)
   end
   local length = m.length[capture]
-  if length == PLACE then length = 0 end
+  if length == PLACE then return nil end -- a place has no text that could come again
   if m.size - at + 1 < length then return nil end
   local from = m.from[capture]
   if sub(m.s, from, from + length - 1) ~= sub(m.s, at, at + length - 1) then return nil end

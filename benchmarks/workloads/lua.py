@@ -1,0 +1,71 @@
+"""What a Lua hook adds to a message, measured in this process: no server, no disk, only the call."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from benchmarks.stats import percentile
+from benchmarks.workloads.base import Figure, Goal, Run, Workload
+from fila.core.policy import DEFAULT_KEY, Placement
+from fila.lua.hooks import Hooks
+from fila.lua.limits import HookLimits
+
+HEADERS = {"tenant": "acme", "region": "eu-central-1"}
+SCRIPT = """
+function on_enqueue(msg)
+  local tenant, region = msg.headers.tenant, msg.headers.region
+  return { fairness_key = tenant, weight = region == "eu-central-1" and 2 or 1 }
+end
+"""
+
+
+def _without(headers: Mapping[str, str], _size: int, _now_ns: int) -> Placement:
+    """The same decision, written where no script is: the cost that a hook comes on top of."""
+    return Placement(headers.get("tenant", DEFAULT_KEY), 2 if headers["region"] == "eu-central-1" else 1)
+
+
+def _calls(place: Callable[[Mapping[str, str], int, int], Placement], count: int) -> tuple[list[int], float]:
+    """What each call took in ns, and the processor time of all in us per call, which other processes do not add to."""
+    clock = time.perf_counter_ns
+    took = [0] * count
+    cpu = time.thread_time_ns()
+    for index in range(count):
+        began = clock()
+        place(HEADERS, 1024, 0)
+        took[index] = clock() - began
+    return took, (time.thread_time_ns() - cpu) / count / 1000
+
+
+def _sample(run: Run) -> Mapping[str, float]:
+    count = run.scale.lua_calls
+    hooks = Hooks(SCRIPT, "bench", HookLimits.of(), lambda _key: None)
+    _calls(hooks.on_enqueue, count // 10)
+    run.say(f"{count:,} messages without a hook")
+    without, without_cpu_us = _calls(_without, count)
+    run.say(f"{count:,} messages with a hook")
+    took, cpu_us = _calls(hooks.on_enqueue, count)
+    if sum(hooks.enqueue_stats.failures.values()):
+        raise RuntimeError(f"the hook failed: {hooks.enqueue_stats.last_error}")
+    return {
+        "overhead_cpu_us": cpu_us - without_cpu_us,
+        "overhead_us": (sum(took) - sum(without)) / count / 1000,
+        "p50_us": percentile(took, 50) / 1000,
+        "p99_us": percentile(took, 99) / 1000,
+        "without_cpu_us": without_cpu_us,
+        "ratio": cpu_us / without_cpu_us,
+    }
+
+
+LUA = Workload(
+    name="lua",
+    title="Lua on_enqueue",
+    setting=lambda s: f"{s.lua_calls:,} calls of a hook that reads two headers, in one process",
+    figures=(
+        Figure("overhead_cpu_us", "more processor time per message, mean", "us", Goal("<", 8)),
+        Figure("overhead_us", "more time per message, mean", "us"),
+        Figure("p50_us", "call, p50", "us"),
+        Figure("p99_us", "call, p99", "us", Goal("<", 50)),
+        Figure("without_cpu_us", "the same decision without a hook", "us"),
+        Figure("ratio", "with a hook against without", "times"),
+    ),
+    sample=_sample,
+)

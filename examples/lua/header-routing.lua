@@ -1,0 +1,17 @@
+-- What a message is decides how it travels: interactive work goes first, exports wait for the night, the rest is normal.
+-- The kind is a header such as "export/customers.csv"; what stands before the slash counts.
+local ROUTES = {
+  interactive = { priority = 0 },
+  export = { priority = 10, delay_ms = 60 * 1000, cost = 5 },
+}
+
+function on_enqueue(msg)
+  local kind = (msg.headers.kind or ""):match("^(%w+)/?")
+  local route = ROUTES[kind] or { priority = 5 }
+  return {
+    fairness_key = msg.headers.tenant_id,
+    priority = route.priority,
+    delay_ms = route.delay_ms,
+    cost = route.cost,
+  }
+end
