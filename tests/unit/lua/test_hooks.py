@@ -386,7 +386,7 @@ LUA_VALUES = st.recursive(
 
 
 @given(LUA_VALUES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_a_script_returns_the_answer_is_valid(value):
     made = hooks(f"function on_enqueue(msg) return {value} end function on_failure(msg) return {value} end")
     placement = made.on_enqueue({"a": "b"}, 1, 0)

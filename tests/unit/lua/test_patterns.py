@@ -98,7 +98,7 @@ REPLACEMENTS = st.sampled_from(["", "x", "%0", "%1", "<%1%%>", "%2", "%", "%x", 
 
 @given(SUBJECTS, TEXTS, st.none() | st.integers(-4, 15), REPLACEMENTS)
 @example("", "()%1", None, "")
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_the_own_matcher_agrees_with_luas(subject, pattern, init, replacement):
     assert SLOW(subject, pattern, init, replacement) is None
 
