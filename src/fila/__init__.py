@@ -18,11 +18,15 @@ if TYPE_CHECKING:
         ConsumeMessage,
         Consumer,
         DeadLetter,
+        EnqueueDecision,
         EnqueueManyError,
+        Explanation,
         FailedAttempt,
         FailedPreconditionError,
+        FailureDecision,
         FilaError,
         FilaTimeoutError,
+        HookTrial,
         InternalError,
         InvalidArgumentError,
         KeyStats,
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
         QueueStats,
         SchedulerStats,
         UnavailableError,
+        WaitReason,
     )
 
 __all__ = [
@@ -52,11 +57,15 @@ __all__ = [
     "ConsumeMessage",
     "Consumer",
     "DeadLetter",
+    "EnqueueDecision",
     "EnqueueManyError",
+    "Explanation",
     "FailedAttempt",
     "FailedPreconditionError",
+    "FailureDecision",
     "FilaError",
     "FilaTimeoutError",
+    "HookTrial",
     "InternalError",
     "InvalidArgumentError",
     "KeyStats",
@@ -73,6 +82,7 @@ __all__ = [
     "QueueStats",
     "SchedulerStats",
     "UnavailableError",
+    "WaitReason",
 ]
 
 

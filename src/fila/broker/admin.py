@@ -16,6 +16,8 @@ from fila.storage.codec import QueueRecord
 
 DEAD_LETTER_SETTINGS = {"visibility_timeout_ms", "quantum"}
 """What can be set of a dead-letter queue."""
+SCRIPT_SETTINGS = {"script", "script_timeout_ms", "script_memory_bytes"}
+"""What makes hooks begin anew, with nothing in their memory."""
 
 
 def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
@@ -34,19 +36,22 @@ def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
         dedup_window_ms=0,
         source=record.name,
     )
-    for made in (QueueState(record, state.throttles), QueueState(graves, state.throttles)):
+    hooks = state.scripts.compile(record)
+    for made in (QueueState(record, state.throttles, hooks), QueueState(graves, state.throttles)):
         tick.batch.put(Family.QUEUES, made.prefix, codec.queue(made.record))
         tick.on_commit.append(partial(state.queues.__setitem__, made.name, made))
 
 
 def plan_update(state: BrokerState, tick: Tick, command: UpdateQueue) -> QueueRecord:
-    """Raises QueueNotFound, or InvalidArgument for a setting that a dead-letter queue does not have."""
+    """Raises QueueNotFound, or InvalidArgument for a script that cannot be used or what a dead-letter queue has not."""
     queue = state.queue(command.name)
     if queue.record.source and not command.changes.keys() <= DEAD_LETTER_SETTINGS:
         raise InvalidArgument(f"of a dead-letter queue only {' and '.join(sorted(DEAD_LETTER_SETTINGS))} can change")
     record = replace(queue.record, **command.changes)
+    changed = SCRIPT_SETTINGS & command.changes.keys()
+    hooks = state.scripts.compile(record) if changed else queue.hooks
     tick.batch.put(Family.QUEUES, queue.prefix, codec.queue(record))
-    tick.on_commit.append(lambda: queue.configure(record))
+    tick.on_commit.append(lambda: queue.configure(record, hooks))
     return record
 
 

@@ -19,13 +19,15 @@ from fila.broker.commands import (
     UpdateQueue,
 )
 from fila.broker.engine import Engine
+from fila.broker.explain import Explanation, Found, explain, first_of, next_of, search
 from fila.broker.failure import Death, death_of
 from fila.broker.queue import QueueState
+from fila.broker.trial import HookTrial, Subject, try_on
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, ShuttingDown
+from fila.core.errors import ECHO, BrokerError, InvalidArgument, NoSuchMessage, ShuttingDown, quoted
 from fila.core.leases import Grant
 from fila.core.pending import Lane, Taken
-from fila.storage import keys
+from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 from fila.storage.codec import QueueRecord
 
@@ -33,6 +35,8 @@ READ_FIRST = 16
 """Messages read from the store at first for one consumer; from then on as many as their size allows.
 Large ones are read one at a time."""
 READ_BYTES = 256 << 10
+SEARCHES = 3
+"""How often a message is looked for that may be moving."""
 
 
 class Subscription:
@@ -118,6 +122,53 @@ class Broker:
 
     def stats(self, name: str, max_keys: int) -> admin.QueueStats:
         return admin.stats(self.state.queue(name), max_keys)
+
+    async def explain(self, queue_name: str, message_id: str, fairness_key: str) -> Explanation:
+        """Why a message, the first of a key, or the next of all is still waiting.
+
+        Raises QueueNotFound or NoSuchMessage.
+        """
+        queue = self.state.queue(queue_name)
+        if message_id:
+            found = await self._find(queue, message_id)
+        elif fairness_key:
+            found = first_of(queue, fairness_key)
+        else:
+            found = next_of(queue, self._clock())
+        return explain(queue, found, self._clock())
+
+    async def _find(self, queue: QueueState, message_id: str) -> Found:
+        """Raises NoSuchMessage. Lets others work in between: a queue may be large."""
+        seq = self.state.ids.seq(message_id)
+        for _ in range(SEARCHES):
+            for found in search(queue, seq) if seq is not None else ():
+                if found is not None:
+                    return found
+                await asyncio.sleep(0)
+            # It may have moved from where we had not looked yet to where we had.
+        raise NoSuchMessage(f"message {message_id[:ECHO]} is not in queue {quoted(queue.name)}")
+
+    def try_hooks(self, queue_name: str, script: str, given: Subject, next_messages: int) -> list[HookTrial]:
+        """What a script, or the queue's own, would decide about `given`, or about so many messages that come next.
+
+        Raises QueueNotFound, or InvalidArgument for a script that cannot be used.
+        """
+        queue = self.state.queue(queue_name)
+        if not (script or queue.record.script):
+            raise InvalidArgument(f"queue {quoted(queue_name)} has no script: give one to try")
+        tried = self.state.scripts.try_out(queue.record, script)
+        return list(try_on(tried, self._next_of(queue, next_messages) if next_messages else iter([given])))
+
+    def _next_of(self, queue: QueueState, count: int) -> Iterator[Subject]:
+        """What would be delivered next, if consumers asked for it now."""
+        selection = queue.drr.select(count, self._clock())
+        queue.drr.rollback(selection)
+        stored = [lane.prefix + keys.u64(seq) for lane, seq, _ in selection.messages]
+        records = self._store.get_many(Family.MESSAGES, stored)
+        for (_, seq, _), record in zip(selection.messages, records, strict=True):
+            if record is not None:
+                headers, payload_bytes = self.state.scripts.read_body(record[len(codec.head_of(record)) :])
+                yield Subject(self.state.ids.text(seq), headers, payload_bytes, queue.attempts.get(seq, 0))
 
     def now(self) -> int:
         return self._clock()

@@ -255,7 +255,7 @@ class Engine:
             self._due_at = min(self._due_at, grant.expires_at)
         self._commit_acks(tick)
         for delivery in tick.delivered:
-            self._commit_delivery(delivery)
+            self._commit_delivery(delivery, tick.now)
         for producer in tick.silent:
             self.state.producers.forget(producer)
         for producer, sequence in tick.producers.items():
@@ -361,11 +361,12 @@ class Engine:
             consumer.in_flight -= count
         self._want(queue)
 
-    def _commit_delivery(self, delivery: Delivery) -> None:
+    def _commit_delivery(self, delivery: Delivery, now: int) -> None:
         queue = delivery.queue
         count = len(delivery.selection.messages)
         queue.ready -= count
         queue.counters.delivered += count
+        queue.pace.add(count, now)
         for lane, _, _ in delivery.selection.messages:
             lane.key.delivered += 1
         for key, _, _ in delivery.selection.before:

@@ -3,13 +3,15 @@
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
 from fila.broker.placement import place
-from fila.broker.queue import LARGE_BYTES
+from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
+from fila.config import LimitsConfig
 from fila.core import errors
 from fila.core.dedup import SEQUENCES_KEPT
 from fila.core.errors import BrokerError, StaleSequence
 from fila.core.ids import NS_PER_MS
+from fila.core.policy import Placement
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 
@@ -45,7 +47,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         try:
             arrivals = tick.arrivals.get(message.queue) or tick.arrivals_of(state.queue(message.queue))
             check_message(message, limits)
-            placed = place(arrivals.queue.record, message.headers, limits)
+            placed = _place(arrivals.queue, message, limits, tick.now)
         except BrokerError as error:
             outcomes.append(error)
             continue
@@ -54,22 +56,34 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             if earlier is not None:
                 outcomes.append(earlier)
                 continue
-        lane, ready = arrivals.lane(placed.fairness_key, message.priority)
+        priority = message.priority if placed.priority is None else placed.priority
+        delay_ms = message.delay_ms if placed.delay_ms is None else placed.delay_ms
+        lane, ready = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
         arrivals.weights[lane.key] = placed.weight
-        record = head(placed.weight, 1) + message.body
+        record = head(placed.weight, placed.cost, placed.throttle_keys) + message.body
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
         put(Family.MESSAGES, lane.prefix + put_u64(seq), record)
-        if message.delay_ms:
-            due = tick.now + message.delay_ms * NS_PER_MS
+        if delay_ms:
+            due = tick.now + delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
-            arrivals.delayed.append((due, seq, lane, 1))
+            arrivals.delayed.append((due, seq, lane, placed.cost))
         else:
             ready.append(seq)
+            if placed.cost != 1:
+                arrivals.costs[seq] = placed.cost
             if arrivals.awaited:
                 arrivals.records.append((seq, record))
         outcomes.append(seq)
     return outcomes
+
+
+def _place(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Placement:
+    """By the queue's script, or else by its headers. Raises InvalidArgument for headers that say nothing valid."""
+    hooks = queue.hooks
+    if hooks is not None and hooks.has_on_enqueue:
+        return hooks.on_enqueue(message.headers, message.payload_bytes, now)
+    return place(queue.record, message.headers, limits)
 
 
 def _plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None:

@@ -22,6 +22,9 @@ from fila.storage.codec import AttemptRecord, DeathRecord, Failed
 HISTORY = 16
 """How many failed attempts of a message are remembered."""
 
+MAX_ERROR = 1000
+"""How much of what a consumer says a script sees."""
+
 MOVED_BYTES = 64 << 20
 """About how much one tick moves to dead-letter queues."""
 
@@ -55,22 +58,30 @@ def plan_failure(state: BrokerState, store: Storage, tick: Tick, failed: FailedA
     """
     queue, seq = failed.queue, failed.seq
     attempts = queue.attempts.get(seq, 0) + 1
-    verdict, reason = _judge(queue, attempts)
-    graves = state.dead_letters_of(queue) if verdict.dead else None
-    if graves is not None:
+    scripted = failed.kind is Failed.NACKED and queue.hooks is not None and queue.hooks.has_on_failure
+    exhausted = queue.retry.exhausted(attempts)
+    verdict = Verdict(dead=exhausted)
+    if exhausted or scripted:
         record = _read(store, failed.grant.members[seq][0], seq)
-        if record is not None:
+        if scripted and not exhausted and record is not None:
+            verdict = _ask(state, tick, failed, attempts, record)
+        graves = state.dead_letters_of(queue) if verdict.dead else None
+        if graves is not None and record is not None:
             _check_room(tick, len(record))
+            reason = "max_attempts" if exhausted else "on_failure"
             _bury(store, tick, failed, attempts, Grave(graves, record, reason))
             return
     rest_ms = _rest_ms(state, failed, attempts, verdict)
     _give_back(tick, failed, attempts, tick.now + rest_ms * NS_PER_MS if rest_ms else 0)
 
 
-def _judge(queue: QueueState, attempts: int) -> tuple[Verdict, str]:
-    if queue.retry.exhausted(attempts):
-        return Verdict(dead=True), "max_attempts"
-    return Verdict(), ""
+def _ask(state: BrokerState, tick: Tick, failed: FailedAttempt, attempts: int, record: bytes) -> Verdict:
+    """What the queue's script says."""
+    hooks = failed.queue.hooks
+    assert hooks is not None
+    headers, _ = state.scripts.read_body(record[len(codec.head_of(record)) :])
+    message_id = state.ids.text(failed.seq)
+    return hooks.on_failure(headers, message_id, attempts, failed.error[:MAX_ERROR], tick.now)
 
 
 def _rest_ms(state: BrokerState, failed: FailedAttempt, attempts: int, verdict: Verdict) -> int:

@@ -8,10 +8,12 @@ from fila.core.drr import IDLE, PARKED, Drr
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Leases
 from fila.core.lines import Lines
+from fila.core.pace import Pace
 from fila.core.pending import FairKey, Lane
 from fila.core.retry import RetryPolicy
 from fila.core.schedule import Schedule
 from fila.core.throttle import Throttle, ThrottleManager
+from fila.lua.hooks import Hooks
 from fila.storage import keys
 from fila.storage.codec import Failed, QueueRecord
 
@@ -55,9 +57,11 @@ class QueueState:
         "counters",
         "dedup",
         "drr",
+        "hooks",
         "keys",
         "large",
         "leases",
+        "pace",
         "prefix",
         "ready",
         "record",
@@ -67,12 +71,12 @@ class QueueState:
         "visibility_ns",
     )
 
-    def __init__(self, record: QueueRecord, throttles: ThrottleManager) -> None:
+    def __init__(self, record: QueueRecord, throttles: ThrottleManager, hooks: Hooks | None = None) -> None:
         self.prefix = keys.name(record.name)
         self.keys: dict[str, FairKey] = {}
         self.throttles = throttles
         self.drr = Drr(record.quantum, Lines(record.name, throttles))
-        self.configure(record)
+        self.configure(record, hooks)
         self.schedule = Schedule()
         self.leases = Leases()
         self.attempts: dict[int, int] = {}
@@ -82,12 +86,15 @@ class QueueState:
         self.dedup = DedupKeys()
         self.consumers = Consumers()
         self.counters = Counters()
+        self.pace = Pace()
+        """Of deliveries."""
         self.ready = 0
         """How many messages wait for nothing but their turn and their throttles."""
 
-    def configure(self, record: QueueRecord) -> None:
-        """Go by these settings from now on."""
+    def configure(self, record: QueueRecord, hooks: Hooks | None) -> None:
+        """Go by these settings and hooks from now on."""
         self.record = record
+        self.hooks = hooks
         self.visibility_ns = record.visibility_timeout_ms * NS_PER_MS
         self.drr.quantum = record.quantum
         self.retry = RetryPolicy(

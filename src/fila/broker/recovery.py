@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fila.broker.queue import LARGE_BYTES, QueueState
+from fila.broker.scripts import Scripting
 from fila.broker.state import BrokerState
 from fila.config import LimitsConfig
-from fila.core.errors import StoreCorrupt, StoreFailed
+from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
 from fila.storage import codec, keys
@@ -32,17 +33,17 @@ class _Found:
     grants: list[tuple[str, Grant]] = field(default_factory=list)
 
 
-def recover(store: Storage, node: int, limits: LimitsConfig) -> BrokerState:
+def recover(store: Storage, node: int, limits: LimitsConfig, scripting: Scripting | None = None) -> BrokerState:
     """The broker's state as of the last durable write. Raises StoreCorrupt."""
-    state = BrokerState(node, limits)
+    state = BrokerState(node, limits, scripting or Scripting())
     try:
         state.clock_mark = int.from_bytes(store.get(Family.DEFAULT, CLOCK_KEY) or b"", "big")
         state.sequence.last = state.clock_mark
+        _load_config(state, store)
         for _, value in store.scan(Family.QUEUES):
             record = codec.read_queue(value)
-            state.queues[record.name] = QueueState(record, state.throttles)
+            state.queues[record.name] = QueueState(record, state.throttles, state.scripts.recompile(record))
         cleanup = Batch()
-        _load_config(state, store)
         _load_attempts(state, store)
         _load_producers(state, store)
         found = _Found()
@@ -63,7 +64,10 @@ def _load_config(state: BrokerState, store: Storage) -> None:
         name, end = keys.read_name(key, 0)
         if end != len(key):
             raise ValueError("a key has the wrong length")
-        state.config[name] = codec.read_setting(value)
+        try:
+            state.apply_setting(name, codec.read_setting(value), now=0)
+        except InvalidArgument as cause:
+            raise StoreCorrupt("a runtime setting cannot be read") from cause
 
 
 def _load_attempts(state: BrokerState, store: Storage) -> None:
@@ -164,6 +168,8 @@ class _LoadedLane:
     def read_head(self, record: bytes) -> None:
         self.head = codec.head_of(record)
         self.weight, self.cost, throttle_keys = codec.read_head(self.head)
+        if self.queue.record.source:  # dead letters keep their throttle keys for when they go back
+            throttle_keys = ()
         if self.queue.record.source:  # dead letters keep their throttle keys, but nothing holds them up
             throttle_keys = ()
         lane = self.lanes.get(throttle_keys)

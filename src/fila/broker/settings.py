@@ -23,7 +23,7 @@ def plan_setting(state: BrokerState, tick: Tick, command: SetConfig) -> str | No
         return before
     _check(state, key, value)
     tick.batch.put(Family.STATE, keys.name(key), codec.setting(value))
-    tick.on_commit.append(lambda: state.apply_setting(key, value))
+    tick.on_commit.append(lambda: state.apply_setting(key, value, tick.now))
     return before
 
 

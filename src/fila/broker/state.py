@@ -1,19 +1,23 @@
 """All that the broker has in memory."""
 
 from fila.broker.queue import QueueState, dead_letter_name
+from fila.broker.scripts import Scripting, Scripts
 from fila.config import LimitsConfig
 from fila.core.dedup import Producers
-from fila.core.errors import QueueNotFound
+from fila.core.errors import InvalidArgument, QueueNotFound, quoted
 from fila.core.ids import MessageIds, Sequence
-from fila.core.throttle import ThrottleManager
+from fila.core.throttle import Limit, ThrottleManager
+
+THROTTLE = "throttle."
+"""How the names of settings begin that limit a throttle key."""
 
 
 class BrokerState:
     """The queues, and what belongs to no single one of them. Rebuilt from the store at every start."""
 
-    __slots__ = ("clock_mark", "config", "ids", "limits", "producers", "queues", "sequence", "throttles")
+    __slots__ = ("clock_mark", "config", "ids", "limits", "producers", "queues", "scripts", "sequence", "throttles")
 
-    def __init__(self, node: int, limits: LimitsConfig) -> None:
+    def __init__(self, node: int, limits: LimitsConfig, scripting: Scripting) -> None:
         self.ids = MessageIds(node)
         self.limits = limits
         self.sequence = Sequence()
@@ -24,6 +28,7 @@ class BrokerState:
         self.config: dict[str, str] = {}
         """What operators set while the broker runs."""
         self.throttles = ThrottleManager()
+        self.scripts = Scripts(scripting, limits, self.config)
 
     def queue(self, name: str) -> QueueState:
         """Raises QueueNotFound."""
@@ -38,10 +43,18 @@ class BrokerState:
 
     def check_setting(self, key: str, value: str) -> None:
         """Raises InvalidArgument for a value that its key cannot have."""
+        if key.startswith(THROTTLE):
+            if key == THROTTLE:
+                raise InvalidArgument(f"a throttle key must follow {quoted(THROTTLE)}")
+            Limit.parse(value)
 
-    def apply_setting(self, key: str, value: str) -> None:
+    def apply_setting(self, key: str, value: str, now: int) -> None:
         """Go by a value of the runtime configuration from now on."""
         self.config[key] = value
+        if key.startswith(THROTTLE):
+            self.throttles.set(key.removeprefix(THROTTLE), Limit.parse(value), now)
 
     def forget_setting(self, key: str) -> None:
         self.config.pop(key, None)
+        if key.startswith(THROTTLE):
+            self.throttles.remove(key.removeprefix(THROTTLE))

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 1 << 16
 
 
-def _parse_headers(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+def parse_headers(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """The value of a `--header` option. Raises BadParameter."""
     headers = {}
     for each in values:
         key, equals, value = each.partition("=")
@@ -48,7 +49,7 @@ Examples:
     "headers",
     metavar="KEY=VALUE",
     multiple=True,
-    callback=_parse_headers,
+    callback=parse_headers,
     help="A header; may be given several times.",
 )
 @click.option(

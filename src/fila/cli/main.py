@@ -14,6 +14,8 @@ import click
 from fila.cli.config import config
 from fila.cli.consume import consume
 from fila.cli.enqueue import enqueue
+from fila.cli.explain import explain
+from fila.cli.hooks import hook
 from fila.cli.output import printable, wants_colour
 from fila.cli.queues import queue
 from fila.cli.reconcile import reconcile
@@ -104,6 +106,8 @@ cli.add_command(consume)
 cli.add_command(reconcile)
 cli.add_command(config)
 cli.add_command(throttle)
+cli.add_command(hook)
+cli.add_command(explain)
 
 
 def main() -> None:

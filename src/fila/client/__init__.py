@@ -1,6 +1,19 @@
 """The Python SDK. Import its public names from `fila`."""
 
-from fila.client.admin import KeyStats, QueueConfig, QueueCounters, QueueInfo, QueueSettings, QueueStats, SchedulerStats
+from fila.client.admin import (
+    EnqueueDecision,
+    Explanation,
+    FailureDecision,
+    HookTrial,
+    KeyStats,
+    QueueConfig,
+    QueueCounters,
+    QueueInfo,
+    QueueSettings,
+    QueueStats,
+    SchedulerStats,
+    WaitReason,
+)
 from fila.client.aio import AsyncClient, AsyncConsumer
 from fila.client.encoding import OutgoingMessage
 from fila.client.errors import (
@@ -34,11 +47,15 @@ __all__ = [
     "ConsumeMessage",
     "Consumer",
     "DeadLetter",
+    "EnqueueDecision",
     "EnqueueManyError",
+    "Explanation",
     "FailedAttempt",
     "FailedPreconditionError",
+    "FailureDecision",
     "FilaError",
     "FilaTimeoutError",
+    "HookTrial",
     "InternalError",
     "InvalidArgumentError",
     "KeyStats",
@@ -55,4 +72,5 @@ __all__ = [
     "QueueStats",
     "SchedulerStats",
     "UnavailableError",
+    "WaitReason",
 ]

@@ -1,6 +1,6 @@
 """Administration: queues and the runtime configuration."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypedDict
@@ -127,6 +127,81 @@ class QueueStats:
     keys: tuple[KeyStats, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class EnqueueDecision:
+    """What `on_enqueue` would decide about a message."""
+
+    fairness_key: str
+    weight: int
+    throttle_keys: tuple[str, ...]
+    cost: int
+    #: None leaves it as the producer says.
+    priority: int | None
+    delay_ms: int | None
+    #: Why the safe defaults above stand instead of what the script wanted; empty if they do not.
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureDecision:
+    """What `on_failure` would decide about a message."""
+
+    dead_letter: bool
+    #: None leaves it as the consumer or the queue says.
+    delay_ms: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookTrial:
+    """What a script would decide about one message. None where it has no such hook."""
+
+    #: Empty for a message that was made up.
+    message_id: str
+    on_enqueue: EnqueueDecision | None
+    on_failure: FailureDecision | None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitReason:
+    """One thing that holds a message up."""
+
+    #: leased, delayed, paused, no_consumer, no_credit, in_flight_cap, throttled, behind_own_key or turn.
+    code: str
+    text: str
+    #: When it ends, if that is a matter of time.
+    until: datetime | None
+    #: The throttle key, fairness key or consumer that it is about.
+    subject: str
+    #: What an operator would change.
+    setting: str
+    numbers: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a message is still waiting."""
+
+    message_id: str
+    #: ready, delayed or leased.
+    state: str
+    fairness_key: str
+    priority: int
+    cost: int
+    attempt_count: int
+    throttle_keys: tuple[str, ...]
+    #: In the order in which the message must pass them. None: it is delivered now.
+    reasons: tuple[WaitReason, ...]
+    #: How many deliveries of the queue come first, and whether that is counted or estimated.
+    deliveries_ahead: int
+    exact: bool
+    #: It is not delivered earlier, unless settings change.
+    not_before: datetime
+    #: When it is delivered if all goes on as it does; None when that depends on somebody who is not there.
+    estimated_at: datetime | None
+    enqueued_at: datetime
+
+
 class Admin:
     """Unary calls to FilaAdmin. All of them raise FilaError."""
 
@@ -163,6 +238,18 @@ class Admin:
     async def delete_config(self, key: str) -> bool:
         response = await self._call(self._stub.DeleteConfig, admin_pb2.DeleteConfigRequest(key=key))
         return response.existed
+
+    async def explain(self, queue: str, message_id: str, fairness_key: str) -> Explanation:
+        request = admin_pb2.ExplainRequest(queue=queue)
+        if message_id:
+            request.message_id = message_id
+        elif fairness_key:
+            request.fairness_key = fairness_key
+        return _explanation(await self._call(self._stub.Explain, request))
+
+    async def try_hook(self, request: admin_pb2.DryRunHookRequest) -> list[HookTrial]:
+        response = await self._call(self._stub.DryRunHook, request)
+        return [_trial(trial) for trial in response.trials]
 
     async def list_queues(self) -> list[QueueInfo]:
         response = await self._call(self._stub.ListQueues, admin_pb2.ListQueuesRequest())
@@ -207,6 +294,79 @@ def queue_config(settings: QueueSettings) -> admin_pb2.QueueConfig:
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(str(error)) from error
     return config
+
+
+def hook_trial(
+    queue: str,
+    script: str,
+    headers: Mapping[str, str] | None,
+    payload_size: int,
+    attempts: int,
+    error: str,
+    next_messages: int,
+) -> admin_pb2.DryRunHookRequest:
+    """What to try. Raises InvalidArgumentError."""
+    try:
+        return admin_pb2.DryRunHookRequest(
+            queue=queue,
+            script=script,
+            headers=headers,
+            payload_size=payload_size,
+            attempts=attempts,
+            error=error,
+            next_messages=next_messages,
+        )
+    except (TypeError, ValueError) as wrong:
+        raise InvalidArgumentError(str(wrong)) from wrong
+
+
+def _explanation(about: admin_pb2.ExplainResponse) -> Explanation:
+    return Explanation(
+        message_id=about.message_id,
+        state=about.state,
+        fairness_key=about.fairness_key,
+        priority=about.priority,
+        cost=about.cost,
+        attempt_count=about.attempt_count,
+        throttle_keys=tuple(about.throttle_keys),
+        reasons=tuple(
+            WaitReason(
+                one.code,
+                one.text,
+                one.until.ToDatetime(UTC) if one.HasField("until") else None,
+                one.subject,
+                one.setting,
+                dict(one.numbers),
+            )
+            for one in about.reasons
+        ),
+        deliveries_ahead=about.deliveries_ahead,
+        exact=about.exact,
+        not_before=about.not_before.ToDatetime(UTC),
+        estimated_at=about.estimated_at.ToDatetime(UTC) if about.HasField("estimated_at") else None,
+        enqueued_at=about.enqueued_at.ToDatetime(UTC),
+    )
+
+
+def _trial(trial: admin_pb2.HookTrial) -> HookTrial:
+    placed, judged = trial.on_enqueue, trial.on_failure
+    return HookTrial(
+        trial.message_id,
+        EnqueueDecision(
+            placed.fairness_key,
+            placed.weight,
+            tuple(placed.throttle_keys),
+            placed.cost,
+            placed.priority if placed.HasField("priority") else None,
+            placed.delay_ms if placed.HasField("delay_ms") else None,
+            placed.error,
+        )
+        if trial.HasField("on_enqueue")
+        else None,
+        FailureDecision(judged.dead_letter, judged.delay_ms if judged.HasField("delay_ms") else None, judged.error)
+        if trial.HasField("on_failure")
+        else None,
+    )
 
 
 def _config(config: admin_pb2.QueueConfig) -> QueueConfig:

@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
-from fila.client.admin import QueueConfig, QueueInfo, QueueSettings, QueueStats, queue_config
+from fila.client.admin import (
+    Explanation,
+    HookTrial,
+    QueueConfig,
+    QueueInfo,
+    QueueSettings,
+    QueueStats,
+    hook_trial,
+    queue_config,
+)
 from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import FilaError
@@ -153,6 +162,31 @@ class Client:
     def delete_config(self, key: str) -> bool:
         """Remove an entry of the runtime configuration. Returns whether there was one."""
         return self._thread.run(self._session.admin.delete_config(key))
+
+    def explain(self, queue: str, message_id: str = "", *, fairness_key: str = "") -> Explanation:
+        """Why a message, the first one of a fairness key, or the next one of all is still waiting.
+
+        Raises QueueNotFoundError, or MessageNotFoundError when there is no such message.
+        """
+        return self._thread.run(self._session.admin.explain(queue, message_id, fairness_key))
+
+    def try_hook(
+        self,
+        queue: str,
+        script: str = "",
+        *,
+        headers: Mapping[str, str] | None = None,
+        payload_size: int = 0,
+        attempts: int = 1,
+        error: str = "",
+        next_messages: int = 0,
+    ) -> list[HookTrial]:
+        """What a script, or the queue's own, would decide about a message, or about so many that come next.
+
+        Decides nothing. Raises InvalidArgumentError, with line and reason, for a script that cannot be used.
+        """
+        request = hook_trial(queue, script, headers, payload_size, attempts, error, next_messages)
+        return self._thread.run(self._session.admin.try_hook(request))
 
     def list_queues(self) -> list[QueueInfo]:
         """All queues, in the order of their names."""

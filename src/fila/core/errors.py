@@ -6,7 +6,8 @@ BrokerError
 ├── QueueNotFound
 ├── QueueAlreadyExists
 ├── MessageNotFound      no such message is leased
-│   └── LeaseEnded       it is still there, but not under that lease
+│   ├── LeaseEnded       it is still there, but not under that lease
+│   └── NoSuchMessage    it is nowhere in the queue
 ├── ConfigNotFound
 ├── NotNow               something else must happen first
 ├── StaleSequence        a producer's batch from too far back to answer again
@@ -69,6 +70,13 @@ class LeaseEnded(MessageNotFound):
 
     def __init__(self, message_id: str, queue: str) -> None:
         BrokerError.__init__(self, f"message {message_id[:ECHO]} in queue {quoted(queue)}: its lease has ended")
+
+
+class NoSuchMessage(MessageNotFound):
+    """The queue holds no such message."""
+
+    def __init__(self, text: str) -> None:
+        BrokerError.__init__(self, text)
 
 
 class ConfigNotFound(BrokerError):

@@ -141,8 +141,12 @@ class TokenBucket:
 
     def ready_at(self, n: int, now: int) -> int:
         """The first point in time at which `n` tokens can be taken, if nobody takes any before."""
+        return self.ready_after(0, n, now)
+
+    def ready_after(self, before: int, n: int, now: int) -> int:
+        """The first point in time at which `n` tokens can be taken if `before` others are taken first."""
         self._refill(now)
-        missing = min(n * _PER_TOKEN, self._full) - self._level
+        missing = before * _PER_TOKEN + min(n * _PER_TOKEN, self._full) - self._level
         return now - (-missing // self._rate) if missing > 0 else now
 
     def _refill(self, now: int) -> None:

@@ -9,7 +9,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.broker import admin
 from fila.broker.broker import Broker
-from fila.config import DAY_MS, SchedulerConfig
+from fila.broker.explain import Explanation
+from fila.broker.trial import HookTrial, Subject
+from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import ConfigNotFound, InvalidArgument
 from fila.core.policy import MAX_THROTTLE_KEYS
 from fila.server.types import Context
@@ -22,9 +24,7 @@ MAX_HEADER_NAME_BYTES = 255
 MAX_QUANTUM = 1_000_000
 MAX_TIMEOUT_MS = 365 * DAY_MS
 MAX_ATTEMPTS = 1_000_000
-MAX_SCRIPT_TIMEOUT_MS = 1000
-MIN_SCRIPT_BYTES, MAX_SCRIPT_BYTES = 64 << 10, 64 << 20
-MAX_SCRIPT_SOURCE_BYTES = 256 << 10
+MAX_TRIALS = 1000
 
 log = structlog.get_logger(__name__)
 
@@ -32,12 +32,13 @@ log = structlog.get_logger(__name__)
 class FilaAdmin:
     """The handlers of the contract's FilaAdmin."""
 
-    def __init__(self, broker: Broker, defaults: SchedulerConfig) -> None:
+    def __init__(self, broker: Broker, defaults: SchedulerConfig, lua: LuaConfig) -> None:
         self._broker = broker
         self._defaults = defaults
+        self._lua = lua
 
     async def create_queue(self, request: pb.CreateQueueRequest, _: Context) -> pb.CreateQueueResponse:
-        record = read_queue(request, self._defaults, self._broker.now())
+        record = read_queue(request, self._defaults, self._lua, self._broker.now())
         await self._broker.create_queue(record)
         return pb.CreateQueueResponse(queue_id=record.name)
 
@@ -75,6 +76,17 @@ class FilaAdmin:
             log.info("config removed", key=request.key, before=before, by=context.peer())
         return pb.DeleteConfigResponse(existed=before is not None)
 
+    async def explain(self, request: pb.ExplainRequest, _: Context) -> pb.ExplainResponse:
+        about = await self._broker.explain(request.queue, request.message_id, request.fairness_key)
+        return write_explanation(about, self._broker.state.ids.text(about.seq))
+
+    async def dry_run_hook(self, request: pb.DryRunHookRequest, _: Context) -> pb.DryRunHookResponse:
+        if request.next_messages > MAX_TRIALS:
+            raise InvalidArgument(f"next_messages must not exceed {MAX_TRIALS}")
+        given = Subject("", request.headers, request.payload_size, request.attempts, request.error)
+        trials = self._broker.try_hooks(request.queue, request.script, given, request.next_messages)
+        return pb.DryRunHookResponse(trials=[write_trial(trial) for trial in trials])
+
 
 def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
     """The service for gRPC."""
@@ -88,6 +100,8 @@ def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
         "GetConfig": (admin.get_config, pb.GetConfigRequest),
         "ListConfig": (admin.list_config, pb.ListConfigRequest),
         "DeleteConfig": (admin.delete_config, pb.DeleteConfigRequest),
+        "Explain": (admin.explain, pb.ExplainRequest),
+        "DryRunHook": (admin.dry_run_hook, pb.DryRunHookRequest),
     }
     return grpc.method_handlers_generic_handler(
         "fila.v1.FilaAdmin",
@@ -119,8 +133,8 @@ NUMBERS = {
     "retry_backoff": _Range(1, 100),
     "retry_max_delay_ms": _Range(0, MAX_TIMEOUT_MS),
     "retry_jitter": _Range(0, 1),
-    "script_timeout_ms": _Range(1, MAX_SCRIPT_TIMEOUT_MS),
-    "script_memory_bytes": _Range(MIN_SCRIPT_BYTES, MAX_SCRIPT_BYTES),
+    "script_timeout_ms": _Range(1, 1000),
+    "script_memory_bytes": _Range(64 << 10, 64 << 20),
 }
 HEADERS = ("fairness_header", "weight_header", "cost_header")
 
@@ -147,8 +161,6 @@ def read_settings(config: pb.QueueConfig) -> dict[str, Any]:
         settings["throttle_headers"] = names
     if config.HasField("script"):
         settings["script"] = config.script
-        if len(config.script.encode()) > MAX_SCRIPT_SOURCE_BYTES:
-            raise InvalidArgument(f"script must not exceed {MAX_SCRIPT_SOURCE_BYTES} bytes")
     return settings
 
 
@@ -157,12 +169,14 @@ def _check_header(setting: str, name: str) -> None:
         raise InvalidArgument(f"{setting} must not exceed {MAX_HEADER_NAME_BYTES} bytes")
 
 
-def read_queue(request: pb.CreateQueueRequest, defaults: SchedulerConfig, now: int) -> QueueRecord:
+def read_queue(request: pb.CreateQueueRequest, defaults: SchedulerConfig, lua: LuaConfig, now: int) -> QueueRecord:
     """The queue that is asked for, every default filled in. Raises InvalidArgument."""
     settings = {
         "visibility_timeout_ms": defaults.visibility_timeout_ms,
         "quantum": defaults.quantum,
         "dedup_window_ms": defaults.dedup_window_ms,
+        "script_timeout_ms": lua.timeout_ms,
+        "script_memory_bytes": lua.memory_bytes,
     }
     return QueueRecord(name=request.name, created_at=now, **(settings | read_settings(request.config)))
 
@@ -172,6 +186,57 @@ def write_settings(record: QueueRecord) -> pb.QueueConfig:
     for name in (*NUMBERS, *HEADERS, "script"):
         setattr(config, name, getattr(record, name))
     return config
+
+
+def write_explanation(about: Explanation, message_id: str) -> pb.ExplainResponse:
+    written = pb.ExplainResponse(
+        message_id=message_id,
+        state=about.state.value,
+        fairness_key=about.fairness_key,
+        priority=about.priority,
+        cost=about.cost,
+        attempt_count=about.attempts,
+        throttle_keys=about.throttle_keys,
+        deliveries_ahead=about.ahead,
+        exact=about.exact,
+        not_before=_timestamp(about.not_before),
+        enqueued_at=_timestamp(about.seq),
+        reasons=[
+            pb.WaitReason(
+                code=reason.code,
+                text=reason.text,
+                until=_timestamp(reason.until) if reason.until is not None else None,
+                subject=reason.subject,
+                setting=reason.setting,
+                numbers=reason.numbers,
+            )
+            for reason in about.reasons
+        ],
+    )
+    if about.estimate is not None:
+        written.estimated_at.CopyFrom(_timestamp(about.estimate))
+    return written
+
+
+def _timestamp(ns: int) -> Timestamp:
+    moment = Timestamp()
+    moment.FromNanoseconds(ns)
+    return moment
+
+
+def write_trial(trial: HookTrial) -> pb.HookTrial:
+    written = pb.HookTrial(message_id=trial.message_id)
+    if trial.on_enqueue is not None:
+        placed = trial.on_enqueue.decision
+        written.on_enqueue.CopyFrom(
+            pb.EnqueueDecision(**placed._asdict(), error=trial.on_enqueue.error)  # None leaves a field unset
+        )
+    if trial.on_failure is not None:
+        verdict = trial.on_failure.decision
+        written.on_failure.CopyFrom(
+            pb.FailureDecision(dead_letter=verdict.dead, delay_ms=verdict.delay_ms, error=trial.on_failure.error)
+        )
+    return written
 
 
 def write_summary(summary: admin.QueueSummary) -> pb.QueueSummary:
@@ -188,12 +253,10 @@ def write_summary(summary: admin.QueueSummary) -> pb.QueueSummary:
 
 def write_stats(stats: admin.QueueStats) -> pb.GetStatsResponse:
     record, counters = stats.record, stats.counters
-    created_at = Timestamp()
-    created_at.FromNanoseconds(record.created_at)
     return pb.GetStatsResponse(
         summary=write_summary(stats.summary),
         config=write_settings(record),
-        created_at=created_at,
+        created_at=_timestamp(record.created_at),
         scheduler=pb.SchedulerStats(quantum=record.quantum, round=stats.round, active_keys=stats.summary.active_keys),
         keys=[
             pb.KeyStats(

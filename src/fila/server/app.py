@@ -14,8 +14,9 @@ from grpc_reflection.v1alpha import reflection
 from fila.broker.broker import Broker
 from fila.broker.engine import Engine
 from fila.broker.recovery import recover
+from fila.broker.scripts import Scripting
 from fila.config import Config
-from fila.server import admin, service
+from fila.server import admin, codec, service
 from fila.server.interceptor import ErrorInterceptor
 from fila.server.streams import Streams
 from fila.storage.rocks import RocksStorage
@@ -59,7 +60,7 @@ class Server:
             block_cache_bytes=storage.block_cache_bytes,
         )
         try:
-            state = recover(store, store.node, config.limits)
+            state = recover(store, store.node, config.limits, _scripting(config))
         except BaseException:
             store.close()
             raise
@@ -98,7 +99,7 @@ class Server:
             ],
         )
         hot = service.FilaService(self._broker, self._streams, config.limits)
-        slow = admin.FilaAdmin(self._broker, config.scheduler)
+        slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua)
         self._server.add_generic_rpc_handlers((service.handlers(hot), admin.handlers(slow)))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
@@ -111,6 +112,16 @@ class Server:
         await self._server.start()
         for name in ("", *SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+
+def _scripting(config: Config) -> Scripting:
+    def opened(queue: str, hook: str, error: str) -> None:
+        log.warning("a hook failed repeatedly and is bypassed", queue=queue, hook=hook, error=error)
+
+    def broken(queue: str, reason: str) -> None:
+        log.error("the script of a queue can no longer be used and is left out", queue=queue, reason=reason)
+
+    return Scripting(config.lua, codec.read_body, opened, broken)
 
 
 def _calm_garbage_collector() -> None:

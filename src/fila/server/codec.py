@@ -5,7 +5,7 @@ Messages are not rebuilt on their way through. What a producer sent of headers a
 `tests/unit/server/test_codec.py` holds this equal to what the generated classes make of the same values.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from google.protobuf.message import DecodeError
@@ -106,6 +106,12 @@ def _read_headers(encoded: bytes) -> dict[str, str] | None:
         return dict(service_pb2.EnqueueRequest.FromString(encoded).headers)
     except DecodeError:
         return None
+
+
+def read_body(body: bytes) -> tuple[Mapping[str, str], int]:
+    """Headers and size of the payload."""
+    message = _read_plain(body, "") or _read_any(body, "")
+    return message.headers, message.payload_bytes
 
 
 def write_outcomes(ids: MessageIds, outcomes: list[Outcome], sequence: int) -> bytes:

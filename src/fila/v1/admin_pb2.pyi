@@ -243,6 +243,69 @@ class DeleteConfigResponse(_message.Message):
     existed: bool
     def __init__(self, existed: _Optional[bool] = ...) -> None: ...
 
+class ExplainRequest(_message.Message):
+    __slots__ = ("queue", "message_id", "fairness_key")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    message_id: str
+    fairness_key: str
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
+
+class ExplainResponse(_message.Message):
+    __slots__ = ("message_id", "state", "fairness_key", "priority", "cost", "attempt_count", "throttle_keys", "reasons", "deliveries_ahead", "exact", "not_before", "estimated_at", "enqueued_at")
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_COUNT_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    DELIVERIES_AHEAD_FIELD_NUMBER: _ClassVar[int]
+    EXACT_FIELD_NUMBER: _ClassVar[int]
+    NOT_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENQUEUED_AT_FIELD_NUMBER: _ClassVar[int]
+    message_id: str
+    state: str
+    fairness_key: str
+    priority: int
+    cost: int
+    attempt_count: int
+    throttle_keys: _containers.RepeatedScalarFieldContainer[str]
+    reasons: _containers.RepeatedCompositeFieldContainer[WaitReason]
+    deliveries_ahead: int
+    exact: bool
+    not_before: _timestamp_pb2.Timestamp
+    estimated_at: _timestamp_pb2.Timestamp
+    enqueued_at: _timestamp_pb2.Timestamp
+    def __init__(self, message_id: _Optional[str] = ..., state: _Optional[str] = ..., fairness_key: _Optional[str] = ..., priority: _Optional[int] = ..., cost: _Optional[int] = ..., attempt_count: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., reasons: _Optional[_Iterable[_Union[WaitReason, _Mapping]]] = ..., deliveries_ahead: _Optional[int] = ..., exact: _Optional[bool] = ..., not_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., estimated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., enqueued_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class WaitReason(_message.Message):
+    __slots__ = ("code", "text", "until", "subject", "setting", "numbers")
+    class NumbersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    SETTING_FIELD_NUMBER: _ClassVar[int]
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    text: str
+    until: _timestamp_pb2.Timestamp
+    subject: str
+    setting: str
+    numbers: _containers.ScalarMap[str, float]
+    def __init__(self, code: _Optional[str] = ..., text: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., subject: _Optional[str] = ..., setting: _Optional[str] = ..., numbers: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
 class DryRunHookRequest(_message.Message):
     __slots__ = ("queue", "script", "headers", "payload_size", "attempts", "error", "next_messages")
     class HeadersEntry(_message.Message):

@@ -79,6 +79,11 @@ class FilaAdminStub:
                 request_serializer=fila_dot_v1_dot_admin__pb2.DeleteConfigRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.DeleteConfigResponse.FromString,
                 _registered_method=True)
+        self.Explain = channel.unary_unary(
+                '/fila.v1.FilaAdmin/Explain',
+                request_serializer=fila_dot_v1_dot_admin__pb2.ExplainRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.ExplainResponse.FromString,
+                _registered_method=True)
         self.DryRunHook = channel.unary_unary(
                 '/fila.v1.FilaAdmin/DryRunHook',
                 request_serializer=fila_dot_v1_dot_admin__pb2.DryRunHookRequest.SerializeToString,
@@ -151,6 +156,13 @@ class FilaAdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Explain(self, request, context):
+        """Says why a message is still waiting, and when it will be delivered. Changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DryRunHook(self, request, context):
         """Runs a script on messages and says what it would decide. Decides nothing.
         """
@@ -212,6 +224,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.DeleteConfig,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.DeleteConfigRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.DeleteConfigResponse.SerializeToString,
+            ),
+            'Explain': grpc.unary_unary_rpc_method_handler(
+                    servicer.Explain,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.ExplainRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.ExplainResponse.SerializeToString,
             ),
             'DryRunHook': grpc.unary_unary_rpc_method_handler(
                     servicer.DryRunHook,
@@ -467,6 +484,33 @@ class FilaAdmin:
             '/fila.v1.FilaAdmin/DeleteConfig',
             fila_dot_v1_dot_admin__pb2.DeleteConfigRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.DeleteConfigResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Explain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/Explain',
+            fila_dot_v1_dot_admin__pb2.ExplainRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.ExplainResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,8 @@ class FilaAdminStub:
     GetConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetConfigRequest, _admin_pb2.GetConfigResponse]
     ListConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConfigRequest, _admin_pb2.ListConfigResponse]
     DeleteConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteConfigRequest, _admin_pb2.DeleteConfigResponse]
+    Explain: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainRequest, _admin_pb2.ExplainResponse]
+    """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
     DryRunHook: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DryRunHookRequest, _admin_pb2.DryRunHookResponse]
     """Runs a script on messages and says what it would decide. Decides nothing."""
     Redrive: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RedriveRequest, _admin_pb2.RedriveResponse]
@@ -63,6 +65,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     GetConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetConfigRequest, _admin_pb2.GetConfigResponse]  # type: ignore[assignment]
     ListConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConfigRequest, _admin_pb2.ListConfigResponse]  # type: ignore[assignment]
     DeleteConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteConfigRequest, _admin_pb2.DeleteConfigResponse]  # type: ignore[assignment]
+    Explain: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainRequest, _admin_pb2.ExplainResponse]  # type: ignore[assignment]
+    """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
     DryRunHook: _aio.UnaryUnaryMultiCallable[_admin_pb2.DryRunHookRequest, _admin_pb2.DryRunHookResponse]  # type: ignore[assignment]
     """Runs a script on messages and says what it would decide. Decides nothing."""
     Redrive: _aio.UnaryUnaryMultiCallable[_admin_pb2.RedriveRequest, _admin_pb2.RedriveResponse]  # type: ignore[assignment]
@@ -134,6 +138,14 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.DeleteConfigRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.DeleteConfigResponse, _abc.Awaitable[_admin_pb2.DeleteConfigResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def Explain(
+        self,
+        request: _admin_pb2.ExplainRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ExplainResponse, _abc.Awaitable[_admin_pb2.ExplainResponse]]:
+        """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
 
     @_abc_1.abstractmethod
     def DryRunHook(

@@ -3,7 +3,7 @@
 import pytest
 
 from fila.broker.admin import stats
-from fila.config import DAY_MS, SchedulerConfig
+from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import InvalidArgument
 from fila.server.admin import read_queue, write_stats
 from fila.v1 import admin_pb2 as pb
@@ -13,7 +13,7 @@ DEFAULTS = SchedulerConfig(quantum=7, visibility_timeout_ms=8_000, dedup_window_
 
 
 def read(defaults=DEFAULTS, **config):
-    return read_queue(pb.CreateQueueRequest(name="q", config=pb.QueueConfig(**config)), defaults, START)
+    return read_queue(pb.CreateQueueRequest(name="q", config=pb.QueueConfig(**config)), defaults, LuaConfig(), START)
 
 
 def test_what_is_absent_takes_the_default_of_the_broker():

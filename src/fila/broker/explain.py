@@ -1,0 +1,285 @@
+"""Why a message is still waiting: everything that holds it up, in the order in which it must pass.
+
+Nothing here changes anything. The scheduler itself is asked what it would deliver next, by letting it choose and
+putting its choice back, so that what is said here and what happens then cannot differ. Where that would be too much to
+look at, the answer is an estimate and says so.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import ceil
+
+from fila.broker.queue import QueueState
+from fila.core.errors import NoSuchMessage, quoted
+from fila.core.lifecycle import State
+from fila.core.pending import FairKey, Lane
+from fila.core.throttle import Throttle
+
+LOOK_AHEAD = 2000
+"""How many deliveries the scheduler is asked for. What comes later is estimated."""
+
+STRIDE = 5000
+"""How much is looked at in one go while a message is searched for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that holds a message up."""
+
+    code: str
+    text: str
+    until: int | None = None
+    """When it ends, if that is a matter of time."""
+    subject: str = ""
+    """The throttle key, or the consumer."""
+    setting: str = ""
+    """What an operator would change."""
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one message waits, and until when."""
+
+    seq: int
+    state: State
+    fairness_key: str
+    priority: int
+    cost: int
+    attempts: int
+    throttle_keys: tuple[str, ...]
+    reasons: list[Reason]
+    ahead: int
+    """Deliveries of this queue before it."""
+    exact: bool
+    """Whether `ahead` is counted rather than estimated."""
+    not_before: int
+    """It is not delivered earlier, unless settings change."""
+    estimate: int | None
+    """When it is delivered if all goes on as it does. None if that depends on somebody who is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message and where it is."""
+
+    seq: int
+    lane: Lane
+    cost: int
+    state: State
+    until: int = 0
+    """When its delay or its lease ends."""
+    consumer: int = 0
+
+
+def search(queue: QueueState, seq: int) -> Iterator[Found | None]:
+    """Look for a message wherever it may be. Yields None when the caller may want to do something else meanwhile."""
+    grant = queue.leases.find(seq)
+    if grant is not None:
+        lane, _, cost = grant.members[seq]
+        yield Found(seq, lane, cost, State.LEASED, grant.expires_at, grant.consumer)
+        return
+    for step, (due, delayed, lane, cost) in enumerate(queue.schedule.all()):
+        if delayed == seq:
+            yield Found(seq, lane, cost, State.DELAYED, due)
+            return
+        if not step % STRIDE:
+            yield None
+    for step, key in enumerate(list(queue.keys.values())):
+        for lane in key.lanes.values():
+            if _position(lane, seq) is not None:
+                yield Found(seq, lane, key.costs.get(seq, 1), State.READY)
+                return
+        if not step % STRIDE:
+            yield None
+
+
+def first_of(queue: QueueState, key_name: str) -> Found:
+    """The message of a key that is delivered next among its own. Raises NoSuchMessage."""
+    key = queue.keys.get(key_name)
+    lanes = [lane for lane in key.lanes.values() if len(lane)] if key else []
+    if key is None or not lanes:
+        raise NoSuchMessage(f"nothing of fairness key {quoted(key_name)} waits in queue {quoted(queue.name)}")
+    open_lanes = [lane for lane in lanes if lane.gate is None]
+    lane = min(open_lanes or lanes, key=lambda lane: (lane.priority, lane.oldest))
+    return Found(lane.oldest, lane, key.costs.get(lane.oldest, 1), State.READY)
+
+
+def next_of(queue: QueueState, now: int) -> Found:
+    """The message that is delivered next. Raises NoSuchMessage."""
+    selection = queue.drr.select(1, now)
+    queue.drr.rollback(selection)
+    if selection.messages:
+        lane, seq, cost = selection.messages[0]
+        return Found(seq, lane, cost, State.READY)
+    waiting = [key for key in queue.keys.values() if key.ready]
+    if waiting:
+        return first_of(queue, min(waiting, key=_oldest).name)
+    raise NoSuchMessage(f"nothing waits in queue {quoted(queue.name)}")
+
+
+def explain(queue: QueueState, found: Found, now: int) -> Explanation:
+    """Why a message waits."""
+    throttles = found.lane.throttles_of(found.seq) if found.state is State.READY else found.lane.throttles
+    reasons = [*_place_reasons(found, now), *_queue_reasons(queue)]
+    reasons += [reason for throttle in throttles for reason in _throttle_reasons(throttle, found.cost, now)]
+    ahead, exact = 0, True
+    if found.state is not State.LEASED:
+        ahead, exact = _ahead(queue, found, now)
+        reasons += _turn_reasons(queue, found, ahead, exact)
+    not_before = max([now, *(reason.until for reason in reasons if reason.until and reason.code in TIMED)])
+    return Explanation(
+        seq=found.seq,
+        state=found.state,
+        fairness_key=found.lane.key.name,
+        priority=found.lane.priority,
+        cost=found.cost,
+        attempts=queue.attempts.get(found.seq, 0),
+        throttle_keys=tuple(throttle.name for throttle in throttles),
+        reasons=reasons,
+        ahead=ahead,
+        exact=exact,
+        not_before=not_before,
+        estimate=_estimate(queue, found, throttles, reasons, ahead, not_before, now),
+    )
+
+
+TIMED = {"delayed", "throttled"}
+"""What ends by itself, and not earlier."""
+
+
+def _place_reasons(found: Found, now: int) -> Iterator[Reason]:
+    seconds = max(0, found.until - now) / 1e9
+    if found.state is State.LEASED:
+        who = f"consumer {found.consumer}" if found.consumer else "a consumer of before the last restart"
+        text = f"{who} holds it for another {seconds:.3g} s, unless it settles or extends"
+        yield Reason("leased", text, found.until, str(found.consumer), "visibility_timeout_ms", {"seconds": seconds})
+    elif found.state is State.DELAYED:
+        yield Reason("delayed", f"its delay ends in {seconds:.3g} s", found.until, "", "delay_ms", {"seconds": seconds})
+
+
+def _queue_reasons(queue: QueueState) -> Iterator[Reason]:
+    consumers = queue.consumers.all()
+    if not consumers:
+        yield Reason("no_consumer", "nobody consumes the queue", numbers={"consumers": 0})
+    elif not queue.consumers.with_credit():
+        held = sum(consumer.in_flight for consumer in consumers)
+        text = f"all {len(consumers)} consumers hold as much as they may ({held} messages)"
+        numbers: dict[str, float] = {"consumers": len(consumers), "in_flight": held}
+        yield Reason("no_credit", text, setting="max_in_flight", numbers=numbers)
+
+
+def _throttle_reasons(throttle: Throttle, cost: int, now: int) -> Iterator[Reason]:
+    setting = f"throttle.{throttle.name}"
+    if throttle.cap is not None and throttle.in_flight >= throttle.cap:
+        text = f"{throttle.in_flight} messages of {quoted(throttle.name)} are in flight, {throttle.cap} are allowed"
+        numbers: dict[str, float] = {"in_flight": throttle.in_flight, "max_in_flight": throttle.cap}
+        yield Reason("in_flight_cap", text, None, throttle.name, setting, numbers)
+    bucket = throttle.bucket
+    if bucket is not None and not bucket.holds(cost, now):
+        at = bucket.ready_at(cost, now)
+        tokens = bucket.tokens(now)
+        text = f"{quoted(throttle.name)} has {tokens:.3g} tokens, it costs {cost}; there in {(at - now) / 1e9:.3g} s"
+        yield Reason("throttled", text, at, throttle.name, setting, {"tokens": tokens, "cost": cost})
+
+
+def _turn_reasons(queue: QueueState, found: Found, ahead: int, exact: bool) -> Iterator[Reason]:
+    own = _own_ahead(found)
+    if own:
+        text = f"{own} messages of its own key go first"
+        yield Reason("behind_own_key", text, subject=found.lane.key.name, setting="priority", numbers={"messages": own})
+    keys = _keys_before(queue, found.lane.key)
+    if keys:
+        about = "" if exact else "about "
+        text = f"it is the turn of {keys} other keys first ({about}{ahead} deliveries before it in all)"
+        yield Reason("turn", text, setting="weight", numbers={"keys": keys, "deliveries": ahead})
+
+
+def _ahead(queue: QueueState, found: Found, now: int) -> tuple[int, bool]:
+    """How many deliveries of the queue come first, and whether that is certain."""
+    selection = queue.drr.select(min(LOOK_AHEAD, queue.ready), now)
+    queue.drr.rollback(selection)
+    for position, (_, seq, _) in enumerate(selection.messages):
+        if seq == found.seq:
+            return position, True
+    key, quantum = found.lane.key, queue.drr.quantum
+    own = _own_ahead(found)
+    rounds = ceil((own + found.cost) / (key.weight * quantum))
+    others = (other for other in queue.keys.values() if other is not key and other.ready)
+    return own + sum(min(other.ready, rounds * other.weight * quantum) for other in others), False
+
+
+def _own_ahead(found: Found) -> int:
+    """Messages of the same key that go first."""
+    key, lane = found.lane.key, found.lane
+    count = 0
+    for other in key.lanes.values():
+        if other.priority < lane.priority and other.gate is None:
+            count += len(other)
+        elif other.priority == lane.priority and (other.gate is None or other.id == lane.id):
+            count += _older(other, found.seq)
+    return count
+
+
+def _keys_before(queue: QueueState, key: FairKey) -> int:
+    """Keys with something to deliver that stand before this one."""
+    count = 0
+    for other in queue.drr.order():
+        if other is key:
+            break
+        count += bool(other.ready)
+    return count
+
+
+def _estimate(
+    queue: QueueState,
+    found: Found,
+    throttles: tuple[Throttle, ...],
+    reasons: list[Reason],
+    ahead: int,
+    not_before: int,
+    now: int,
+) -> int | None:
+    codes = {reason.code for reason in reasons}
+    if codes & {"leased", "paused", "no_consumer", "in_flight_cap"}:
+        return None
+    at = max([not_before, *(_through(throttle, found, now) for throttle in throttles)])
+    credit = sum(free for _, free in queue.consumers.with_credit())
+    if ahead < credit:
+        return at
+    pace = queue.pace.per_second(now)
+    return max(at, now + round(ahead / pace * 1e9)) if pace else None
+
+
+def _through(throttle: Throttle, found: Found, now: int) -> int:
+    """When a throttle has let everything of the same key pass that goes first, and this message."""
+    if throttle.bucket is None:
+        return now
+    key = found.lane.key
+    lanes = [lane for lane in key.lanes.values() if throttle in lane.throttles and lane.priority <= found.lane.priority]
+    own = sum(len(lane) if lane.priority < found.lane.priority else _older(lane, found.seq) for lane in lanes)
+    own += sum(cost - 1 for seq, cost in key.costs.items() if seq < found.seq)
+    gate = found.lane.gate
+    rivals = [*gate.keys] if gate is not None and gate.throttle is throttle else []
+    others = sum(min(own + 1, rival.ready) * rival.weight / key.weight for rival in rivals if rival is not key)
+    return throttle.bucket.ready_after(own + ceil(others), found.cost, now)
+
+
+def _position(lane: Lane, seq: int) -> int | None:
+    """Where a message stands in its lane, if it does."""
+    fifo = lane.fifo
+    if fifo and fifo[0] <= seq <= fifo[-1]:
+        at = bisect_left(fifo, seq)
+        if fifo[at] == seq:
+            return at
+    return 0 if seq in lane.back else None
+
+
+def _older(lane: Lane, seq: int) -> int:
+    """How many messages of a lane are older."""
+    return bisect_left(lane.fifo, seq) + sum(1 for back in lane.back if back < seq)
+
+
+def _oldest(key: FairKey) -> int:
+    return min(lane.oldest for lane in key.lanes.values())
