@@ -39,6 +39,7 @@ from fila.jobs.scheduler import DueRetry, RetryScheduler, RetrySource, Scheduler
 from fila.jobs.settings import FilaSettings, QueueSettings
 
 if TYPE_CHECKING:
+    from fila.jobs.broker.queue import FilaQueue
     from fila.jobs.redis.breaker import RedisBreakerStore
     from fila.jobs.redis.queue import RedisQueue
 
@@ -57,6 +58,7 @@ __all__ = [
     "Defer",
     "DueRetry",
     "Event",
+    "FilaQueue",
     "FilaSettings",
     "Hook",
     "InvalidJob",
@@ -94,7 +96,11 @@ __all__ = [
     "current_job",
 ]
 
-_LATER = {"RedisBreakerStore": "fila.jobs.redis.breaker", "RedisQueue": "fila.jobs.redis.queue"}
+_LATER = {
+    "FilaQueue": "fila.jobs.broker.queue",
+    "RedisBreakerStore": "fila.jobs.redis.breaker",
+    "RedisQueue": "fila.jobs.redis.queue",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -26,6 +26,10 @@ def create_queue(
     by memory.
     """
     settings = QueueSettings.from_env() if settings is None else settings
+    if settings.fila is not None:
+        from fila.jobs.broker.queue import FilaQueue
+
+        return FilaQueue(settings, codec=codec)
     if settings.use_redis:
         if find_spec("redis") is not None:
             return _redis_queue(settings, codec, hooks)

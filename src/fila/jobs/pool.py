@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 _EXTENSIONS = 3
 #: How often the depth is told to the hooks.
 _DEPTH_SECONDS = 5.0
+#: How often workers that wait for jobs are told to stop.
+_INTERRUPT_SECONDS = 0.1
 #: How long to rest when the queue cannot be asked; it grows up to the second number.
 _REST_SECONDS = (0.1, 5.0)
 
@@ -97,12 +99,11 @@ class WorkerPool:
             self._queue.shutdown()
         else:
             self._stopping.set()
-            self._queue.interrupt()
         grace = self._settings.grace_seconds if grace_seconds is None else grace_seconds
         deadline = time.monotonic() + grace
         for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        finished = not any(thread.is_alive() for thread in self._threads)
+            self._await_end(thread, deadline)
+        finished = not self.running
         if not finished:
             self._stopping.set()
             with self._lock:
@@ -149,6 +150,12 @@ class WorkerPool:
                 continue
             if item is not None:
                 self._run_one(item)
+
+    def _await_end(self, thread: threading.Thread, deadline: float) -> None:
+        while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+            if self._stopping.is_set():
+                self._queue.interrupt()  # again and again: a worker may have been about to wait
+            thread.join(min(left, _INTERRUPT_SECONDS))
 
     def _run_one(self, item: QueueItem) -> None:
         emit(self._run.hooks, JobTaken(self._run.name, max(0.0, self._clock() - item.ready_at)))

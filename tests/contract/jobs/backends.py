@@ -1,8 +1,9 @@
 """One backend of the contract suite: how to make its queue, let its time pass and lose its worker."""
 
+import time
 import uuid
 
-from fila.jobs import PriorityDelayQueue, QueueSettings, RedisQueue
+from fila.jobs import FilaQueue, FilaSettings, PriorityDelayQueue, QueueSettings, RedisQueue
 from tests.helpers.clock import ManualClock
 
 LEASE = 30.0
@@ -65,3 +66,34 @@ class Redis(Memory):
 
     def make_small(self, limit):
         return self.make(max_depth=limit)
+
+
+class Fila:
+    """A real broker, which has time of its own. Each queue is one of its own."""
+
+    name = "fila"
+
+    def __init__(self, addr):
+        self.addr = addr
+        self.queues = []
+
+    def make(self, *, queue=None, **settings):
+        fila = FilaSettings(addr=self.addr, queue=queue or uuid.uuid4().hex, timeout=30)
+        made = FilaQueue(QueueSettings(lease_seconds=LEASE, fila=fila, **settings))
+        self.queues.append(made)
+        return made
+
+    def make_small(self, limit):
+        return self.make(max_depth=limit)
+
+    def advance(self, seconds):
+        time.sleep(seconds)
+
+    def lose_worker(self, queue):
+        """Its connection breaks without a word; the broker gives what it held to others."""
+        queue._client.close()
+        return self.make(queue=queue._name)
+
+    def close(self):
+        for queue in self.queues:
+            queue.close()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fila.testing import RedisProcess
-from tests.contract.jobs.backends import Memory, Redis
+from fila.testing import RedisProcess, ServerProcess
+from tests.contract.jobs.backends import Fila, Memory, Redis
 
 
 @pytest.fixture(scope="session")
@@ -13,13 +13,22 @@ def redis_server(tmp_path_factory):
         yield process
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(scope="session")
+def fila_server(tmp_path_factory):
+    """One broker for all tests."""
+    with ServerProcess(tmp_path_factory.mktemp("fila")) as process:
+        yield process
+
+
+@pytest.fixture(params=["memory", "redis", "fila"])
 def backend(request):
     """One backend, empty."""
     if request.param == "memory":
         made = Memory()
-    else:
+    elif request.param == "redis":
         made = Redis(request.getfixturevalue("redis_server").url)
+    else:
+        made = Fila(request.getfixturevalue("fila_server").addr)
     yield made
     made.close()
 

@@ -303,6 +303,20 @@ def test_who_waits_is_told_of_shutdown(queue):
     assert came == [None, None, None]
 
 
+def test_who_waits_can_be_interrupted_and_wait_again(queue):
+    came = []
+    waiters = [threading.Thread(target=lambda: came.append(queue.dequeue(LONG))) for _ in range(3)]
+    for waiter in waiters:
+        waiter.start()
+    time.sleep(0.2)
+    queue.interrupt()
+    for waiter in waiters:
+        waiter.join(LONG / 2)
+    assert came == [None, None, None]
+    queue.enqueue("still open")
+    assert take(queue, 1) == ["still open"]
+
+
 def test_many_threads_get_each_job_once(queue):
     count, took, lock = 200, [], threading.Lock()
 

@@ -1,0 +1,1 @@
+"""The backend on a Fila broker. Import its public names from `fila.jobs`."""

@@ -1,0 +1,364 @@
+"""The queue on a Fila broker: durable, fair between keys, throttled by headers.
+
+Rules:
+- Waiting, leasing and returning are the broker's; the SDK extends leases while this process lives.
+- `retry` is a nack: the broker counts the attempt. `defer` and `bury` make a new message and ack the old one, in that
+  order, so that a crash between the two leaves the job twice rather than not at all; a dedup key keeps a repetition of
+  the same step from adding more. Give handlers an `AttemptLog` where twice is too often.
+- Priority orders jobs of one key and never crosses keys.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from fila.client import (
+    Client,
+    ConsumeMessage,
+    FilaError,
+    FilaTimeoutError,
+    InvalidArgumentError,
+    LimitExceededError,
+    MessageNotFoundError,
+    QueueAlreadyExistsError,
+    QueueInfo,
+    QueueNotFoundError,
+)
+from fila.jobs.broker.deliveries import Deliveries
+from fila.jobs.broker.message import KEY, Claim, died_at, error_of, headers_of, item_of, seq_of
+from fila.jobs.codec import JobCodec, JsonCodec
+from fila.jobs.errors import ClaimLost, InvalidJob, QueueClosed, QueueFull, QueueUnavailable
+from fila.jobs.intake import Intake, checked_delay
+from fila.jobs.item import DeadJob, QueueItem
+from fila.jobs.pressure import DepthWarning
+from fila.jobs.queue import Snapshot
+from fila.jobs.settings import FilaSettings, QueueSettings
+
+logger = logging.getLogger(__name__)
+
+#: How long a count of the broker is good for when jobs are counted against `max_depth`.
+_COUNT_SECONDS = 1.0
+#: How long what the broker has sent may be on its way.
+_ARRIVAL_SECONDS = 0.2
+#: Jobs that are given back at the end rest for so long, or they would be sent here again.
+_GIVE_BACK_SECONDS = 1.0
+#: Every so many enqueues the depth is looked at, to warn of a backlog.
+_DEPTH_EVERY = 100
+#: How many dead letters are looked at at a time.
+_MAX_DEAD_IN_FLIGHT = 1000
+#: An error's text in a header must leave room for the other headers.
+_MAX_ERROR_CHARACTERS = 1000
+
+
+class FilaQueue:
+    """Jobs in a queue of the broker. Keeps the contract of `JobQueue`."""
+
+    durable = True
+
+    def __init__(self, settings: QueueSettings | None = None, *, codec: JobCodec | None = None) -> None:
+        """Connects, and creates the queue if it is not there. Raises QueueUnavailable."""
+        self._settings = settings or QueueSettings(fila=FilaSettings())
+        self._fila = self._settings.fila or FilaSettings()
+        self._name = self._fila.queue
+        self._intake = Intake(self._settings, codec or JsonCodec())
+        self._client = Client(self._fila.addr, timeout=self._fila.timeout)
+        self._shutdown = False
+        self._lock = threading.Lock()
+        self._room: tuple[int, float] = (0, 0.0)
+        self._enqueued = 0
+        self._depth_warning = DepthWarning(self._settings.warn_depth)
+        try:
+            with _translated():
+                self._create()
+        except BaseException:
+            self._client.close()
+            raise
+        self._deliveries = Deliveries(
+            self._client, self._name, max_in_flight=self._fila.max_in_flight, on_missing=self._create
+        )
+
+    @property
+    def lease_seconds(self) -> float:
+        return self._settings.lease_seconds
+
+    def enqueue(
+        self,
+        job: Any,
+        priority: str = "normal",
+        delay_seconds: float = 0,
+        *,
+        correlation_id: str | None = None,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> QueueItem:
+        item, text = self._intake.item(
+            job, priority, delay_seconds, time.time(), correlation_id=correlation_id, key=key, headers=headers
+        )
+        if self._shutdown:
+            raise QueueClosed("the queue was shut down")
+        with _translated():
+            self._make_room()
+            message_id = self._client.enqueue(
+                self._name,
+                headers_of(item),
+                text.encode(),
+                delay_ms=_ms(delay_seconds),
+                priority=item.priority_value,
+            )
+        self._watch_depth()
+        return replace(item, seq=seq_of(message_id))
+
+    def dequeue(self, timeout: float | None = None) -> QueueItem | None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            interrupts = self._deliveries.interrupts  # counted before `_shutdown` is looked at, so none is missed
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if self._shutdown:
+                left = _ARRIVAL_SECONDS
+            # What is ready takes a moment to come, the first time above all; who does not want to wait waits for that.
+            left = left if left is None or left > 0 else self._arrival_seconds()
+            message = self._deliveries.take(left, interrupts)
+            if message is not None:
+                item = self._readable(message)
+                if item is not None:
+                    return item
+            elif not self._shutdown or self._is_empty():
+                return None
+
+    def interrupt(self) -> None:
+        self._deliveries.interrupt()
+
+    def ack(self, item: QueueItem) -> None:
+        claim = Claim.of(item)
+        with _translated(item):
+            self._client.ack(self._name, claim.message_id, claim.lease_id)
+
+    def retry(self, item: QueueItem, delay_seconds: float = 0, *, error: str = "") -> None:
+        claim, delay_ms = Claim.of(item), _ms(checked_delay(delay_seconds))
+        with _translated(item):
+            self._client.nack(self._name, claim.message_id, _short(error), delay_ms=delay_ms, lease_id=claim.lease_id)
+
+    def defer(self, item: QueueItem, delay_seconds: float = 0) -> None:
+        claim, delay_ms = Claim.of(item), _ms(checked_delay(delay_seconds))
+        later = replace(item, ready_at=time.time() + delay_ms / 1000)
+        with _translated(item):
+            self._client.extend(self._name, claim.message_id, claim.lease_id)  # raises when the claim is lost
+            self._client.enqueue(
+                self._name,
+                headers_of(later, hop=claim.hop + 1),
+                self._intake.codec.encode(item.job).encode(),
+                delay_ms=delay_ms,
+                priority=item.priority_value,
+                dedup_key=f"{item.id}:{claim.hop + 1}",
+            )
+            self._client.ack(self._name, claim.message_id, claim.lease_id)
+
+    def bury(self, item: QueueItem, error: str) -> None:
+        claim = Claim.of(item)
+        with _translated(item):
+            self._client.extend(self._name, claim.message_id, claim.lease_id)  # raises when the claim is lost
+            self._client.enqueue(
+                self._dead_name,
+                headers_of(item, hop=claim.hop + 1, error=_short(error) or "unknown"),
+                self._intake.codec.encode(item.job).encode(),
+                priority=item.priority_value,
+                dedup_key=f"{item.id}:{claim.hop + 1}",
+            )
+            self._client.ack(self._name, claim.message_id, claim.lease_id)
+
+    def extend(self, item: QueueItem) -> None:
+        claim = Claim.of(item)
+        with _translated(item):
+            self._client.extend(self._name, claim.message_id, claim.lease_id)
+
+    def dead_letters(self, limit: int = 100) -> list[DeadJob]:
+        """Looks at dead jobs by taking them for a moment: the broker counts that on them."""
+        with _translated():
+            found = [self._dead_job(message) for message in self._take_dead(limit, lambda _message: None)]
+        return sorted(found, key=lambda dead: dead.died_at)
+
+    def redrive(self, limit: int | None = None) -> int:
+        with _translated():
+            count = self._info(self._dead_name).depth if limit is None else limit
+            return sum(1 for _ in self._take_dead(count, self._redrive_one))
+
+    def snapshot(self) -> Snapshot:
+        with _translated():
+            info, dead = self._info(self._name), self._info(self._dead_name)
+        here = self._deliveries.waiting
+        ready = _ready(info) + here
+        return Snapshot(
+            depth=ready + info.delayed,
+            ready=ready,
+            scheduled=info.delayed,
+            claimed=max(0, info.in_flight - here),
+            dead=dead.depth + dead.in_flight,
+            shutdown=self._shutdown,
+            redis_active=False,
+            backend="fila",
+        )
+
+    def purge(self) -> None:
+        with _translated():
+            with suppress(QueueNotFoundError):
+                self._client.delete_queue(self._name, force=True)
+            self._create()
+        self._deliveries.take_rest()
+        with self._lock:
+            self._room = (0, 0.0)
+
+    def shutdown(self) -> None:
+        self._shutdown = True
+        self._deliveries.interrupt()
+
+    def close(self) -> None:
+        """Jobs that came here and were not taken go back, their attempts unchanged.
+
+        What the broker sends in the moment between that and the end of the stream comes back by itself, one attempt
+        further: a consumer cannot ask for nothing more.
+        """
+        self.shutdown()
+        for message in self._deliveries.take_rest():
+            with suppress(FilaError, QueueUnavailable, ClaimLost, InvalidJob):
+                self.defer(item_of(message, self._intake.codec), _GIVE_BACK_SECONDS)
+        with suppress(FilaError):
+            self._deliveries.close()
+        self._client.close()
+
+    @property
+    def _dead_name(self) -> str:
+        return f"{self._name}.dlq"
+
+    def _create(self) -> None:
+        with suppress(QueueAlreadyExistsError):
+            self._client.create_queue(
+                self._name,
+                visibility_timeout_ms=max(1, _ms(self._settings.lease_seconds)),
+                fairness_header=KEY,
+                throttle_headers=self._fila.throttle_headers,
+                max_attempts=0,  # workers decide, by their policy
+            )
+            return
+        found = self._client.queue_stats(self._name, max_keys=1).config.fairness_header
+        if found != KEY:
+            logger.warning(
+                "the queue was made by others: it is not fair by the keys of jobs",
+                extra={"queue": self._name, "fairness_header": found, "expected": KEY},
+            )
+
+    def _info(self, name: str) -> QueueInfo:
+        return self._client.queue_stats(name, max_keys=1).summary
+
+    def _make_room(self) -> None:
+        """Raises QueueFull. Between two counts, the broker's number and ours are what is known."""
+        limit = self._settings.max_depth
+        if not limit:
+            return
+        with self._lock:
+            room, counted_at = self._room
+            if room <= 0 or time.monotonic() - counted_at > _COUNT_SECONDS:
+                info = self._info(self._name)
+                depth = info.depth + self._deliveries.waiting
+                room, counted_at = limit - depth, time.monotonic()
+                if room <= 0:
+                    raise QueueFull(f"the queue holds {depth} jobs, as many as max_depth allows")
+            self._room = (room - 1, counted_at)
+
+    def _watch_depth(self) -> None:
+        self._enqueued += 1
+        if self._enqueued % _DEPTH_EVERY == 0:
+            with suppress(QueueUnavailable):
+                self._depth_warning.see(self.snapshot()["depth"])
+
+    def _arrival_seconds(self) -> float:
+        """How long to wait for somebody who does not want to wait: not at all, when the broker has nothing ready."""
+        if self._deliveries.waiting:
+            return 0.0
+        with _translated():
+            return _ARRIVAL_SECONDS if _ready(self._info(self._name)) else 0.0
+
+    def _is_empty(self) -> bool:
+        with _translated():
+            return not _ready(self._info(self._name)) and not self._deliveries.waiting
+
+    def _readable(self, message: ConsumeMessage) -> QueueItem | None:
+        """The item. A message that is no job goes to the dead, so that it does not come again for ever."""
+        try:
+            return item_of(message, self._intake.codec)
+        except InvalidJob as error:
+            logger.exception("buried a message that is not a job", extra={"message_id": message.id})
+            headers = {name: value for name, value in message.headers.items() if name != "fila-job-error"}
+            with _translated(), suppress(MessageNotFoundError):
+                self._client.enqueue(
+                    self._dead_name, {**headers, "fila-job-error": _short(str(error))}, message.payload
+                )
+                message.ack()
+            return None
+
+    def _take_dead(self, limit: int, settle: Any) -> Iterator[ConsumeMessage]:
+        """Up to `limit` messages of the dead-letter queue, the oldest first, each settled before the next is taken."""
+        left = min(limit, self._info(self._dead_name).depth)
+        if left <= 0:
+            return
+        deliveries = Deliveries(self._client, self._dead_name, max_in_flight=min(left, _MAX_DEAD_IN_FLIGHT))
+        try:
+            while left > 0 and (message := deliveries.take(self._fila.timeout)) is not None:
+                settle(message)
+                yield message
+                left -= 1
+        finally:
+            deliveries.close()
+
+    def _redrive_one(self, message: ConsumeMessage) -> None:
+        headers, priority = dict(message.headers), message.priority
+        with suppress(InvalidJob):
+            item = item_of(message, self._intake.codec)
+            now = time.time()
+            headers = headers_of(replace(item, attempt=1, ready_at=now), hop=Claim.of(item).hop + 1)
+        self._client.enqueue(self._name, headers, message.payload, priority=priority, dedup_key=f"redrive:{message.id}")
+        message.ack()
+
+    def _dead_job(self, message: ConsumeMessage) -> DeadJob:
+        try:
+            item = item_of(message, self._intake.codec)
+        except InvalidJob:
+            item = QueueItem(None, "unreadable", message.priority, 0.0, 0.0, seq_of(message.id), id=message.id)
+        return DeadJob(replace(item, claim=""), error_of(message), died_at(message))
+
+
+@contextmanager
+def _translated(item: QueueItem | None = None) -> Iterator[None]:
+    """The SDK's errors as those of the jobs layer."""
+    try:
+        yield
+    except (MessageNotFoundError, QueueNotFoundError) as error:
+        if item is None:
+            raise QueueUnavailable(str(error)) from error
+        raise ClaimLost(f"job {item.id}: the claim has ended") from error
+    except InvalidArgumentError as error:
+        raise InvalidJob(str(error)) from error
+    except LimitExceededError as error:
+        raise QueueFull(str(error)) from error
+    except FilaTimeoutError as error:
+        raise QueueUnavailable(str(error), outcome_unknown=True) from error
+    except FilaError as error:
+        raise QueueUnavailable(str(error)) from error
+
+
+def _ready(info: QueueInfo) -> int:
+    """The broker's depth counts what waits for its time too."""
+    return max(0, info.depth - info.delayed)
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _short(error: str) -> str:
+    return error[:_MAX_ERROR_CHARACTERS].encode(errors="replace").decode()

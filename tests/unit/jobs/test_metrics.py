@@ -1,0 +1,42 @@
+"""Counters, and what Prometheus reads of them."""
+
+import re
+
+from fila.jobs import Backpressure, Counters, backpressure
+from fila.jobs.events import BreakerChanged, DepthSeen, JobEnded, JobTaken, RedisSeen
+
+
+def test_prometheus_reads_every_metric_of_the_roadmap():
+    counters = Counters()
+    for event in (
+        DepthSeen("q", 3),
+        JobTaken("q", 0.02),
+        JobTaken("q", 1000.0),
+        JobEnded("q", "done", 0.2),
+        JobEnded("q", "retried", 0.2, "ValueError"),
+        JobEnded("q", "deferred", 0.1, "CircuitOpen"),
+        BreakerChanged('pl"at\nform', "open"),
+        RedisSeen(healthy=False),
+    ):
+        counters(event)
+    text = counters.prometheus()
+    assert 'fila_jobs_queue_depth{queue="q"} 3' in text
+    assert 'fila_jobs_dequeue_latency_seconds_bucket{queue="q",le="0.01"} 0' in text
+    assert 'fila_jobs_dequeue_latency_seconds_bucket{queue="q",le="0.05"} 1' in text
+    assert 'fila_jobs_dequeue_latency_seconds_bucket{queue="q",le="+Inf"} 2' in text
+    assert 'fila_jobs_processing_duration_seconds_count{queue="q"} 3' in text
+    assert 'fila_jobs_failures_total{queue="q",error="ValueError"} 1' in text
+    assert "CircuitOpen" not in text, "an open breaker is not the job's failure"
+    assert 'fila_jobs_breaker_state{platform="pl\\"at\\nform"} 2' in text
+    assert "fila_jobs_redis_health 0" in text
+    line = re.compile(
+        r'# TYPE \w+ (gauge|counter|histogram)|\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? [\d.]+'
+    )
+    assert all(line.fullmatch(each) for each in text.splitlines())
+
+
+def test_backpressure_asks_for_a_wait_that_fits_the_backlog():
+    assert backpressure(9, 10) is None
+    assert backpressure(10, 10) == Backpressure(10, 10, 1.0)
+    assert backpressure(30, 10, drained_per_second=2).retry_after_seconds == 10.5
+    assert backpressure(10**9, 10, drained_per_second=2).retry_after_seconds == 60

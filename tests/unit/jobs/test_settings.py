@@ -1,0 +1,121 @@
+"""Settings: what the environment says, what is refused, and what is never shown."""
+
+import subprocess
+import sys
+
+import pytest
+
+from fila.jobs import InvalidSettings, QueueSettings
+from fila.jobs.settings import redacted, variables
+
+
+def test_the_defaults_are_those_of_the_specification():
+    settings = QueueSettings.from_env({})
+    assert dict(settings.priorities) == {"high": 0, "normal": 5, "low": 10}
+    assert (settings.use_redis, settings.fila) == (False, None)
+    assert (settings.redis_ready_key, settings.redis_scheduled_key) == (
+        "affiliate:ready_queue",
+        "affiliate:scheduled_jobs",
+    )
+    assert settings.redis_health_check_timeout == 2.0
+
+
+def test_the_environment_is_read_when_asked():
+    settings = QueueSettings.from_env(
+        {
+            "USE_REDIS_QUEUE": "true",
+            "REDIS_URL": "rediss://:pw@host:6380/1",
+            "REDIS_HEALTH_CHECK_TIMEOUT": "0.5",
+            "QUEUE_PRIORITIES": "now=0, later=9",
+            "QUEUE_MAX_IN_MEMORY": "7",
+            "QUEUE_ON_OUTAGE": "refuse",
+        }
+    )
+    assert settings.use_redis is True
+    assert settings.redis_url == "rediss://:pw@host:6380/1"
+    assert settings.redis_health_check_timeout == 0.5
+    assert dict(settings.priorities) == {"now": 0, "later": 9}
+    assert (settings.max_in_memory, settings.on_outage) == (7, "refuse")
+
+
+def test_the_broker_is_chosen_by_the_environment():
+    settings = QueueSettings.from_env(
+        {"USE_FILA_QUEUE": "1", "FILA_ADDR": "b:1", "FILA_QUEUE": "q", "FILA_THROTTLE_HEADERS": "platform, region"}
+    )
+    assert (settings.fila.addr, settings.fila.queue) == ("b:1", "q")
+    assert settings.fila.throttle_headers == ("platform", "region")
+
+
+@pytest.mark.parametrize(
+    "variable, text",
+    [
+        ("USE_REDIS_QUEUE", "perhaps"),
+        ("QUEUE_MAX_IN_MEMORY", "many"),
+        ("REDIS_HEALTH_CHECK_TIMEOUT", "soon"),
+        ("QUEUE_PRIORITIES", "high"),
+    ],
+)
+def test_a_variable_that_cannot_be_read_is_named(variable, text):
+    with pytest.raises(InvalidSettings, match=variable):
+        QueueSettings.from_env({variable: text})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"priorities": {}},
+        {"priorities": {"x": 256}},
+        {"priorities": {"x": True}},
+        {"max_in_memory": 0},
+        {"max_depth": -1},
+        {"warn_depth": 0},
+        {"lease_seconds": 0},
+        {"lease_seconds": float("inf")},
+        {"redis_health_check_timeout": -1},
+        {"on_outage": "panic"},
+        {"redis_ready_key": ""},
+        {"redis_scheduled_key": "affiliate:ready_queue"},
+    ],
+)
+def test_a_value_that_cannot_be_is_named(wrong):
+    with pytest.raises(InvalidSettings, match=next(iter(wrong))):
+        QueueSettings(**wrong)
+
+
+def test_settings_do_not_change_with_the_callers_mapping():
+    labels = {"a": 1}
+    settings = QueueSettings(priorities=labels)
+    labels["b"] = 2
+    assert dict(settings.priorities) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "url, shown",
+    [
+        ("redis://localhost:6379/0", "redis://localhost:6379/0"),
+        ("redis://:secret@host:1/2", "redis://***@host:1/2"),
+        ("rediss://user:sec@ret@host/0?password=more", "rediss://***@host/0?***"),
+        ("redis://[broken", "[not a URL]"),
+    ],
+)
+def test_a_password_is_never_shown(url, shown):
+    assert redacted(url) == shown
+    assert url not in repr(QueueSettings(redis_url=url))
+
+
+def test_every_setting_has_a_variable():
+    assert "redis_url" in variables()
+    assert len(set(variables().values())) == len(variables())
+
+
+def test_importing_reads_no_environment_and_loads_no_client():
+    code = (
+        "import os, sys\n"
+        "class Deaf(dict):\n"
+        "    def get(self, name, default=None): raise AssertionError(name)\n"
+        "import logging, asyncio, importlib.resources, json, uuid\n"
+        "os.environ = Deaf()\n"
+        "import fila.jobs\n"
+        "assert not {'redis', 'grpc'} & set(sys.modules), 'loaded too early'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
