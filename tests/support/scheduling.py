@@ -41,11 +41,8 @@ class Rings:
         throttles: Iterable[str] = (),
     ) -> int:
         """Add messages to a key. Returns the sequence number of the last one."""
-        key = self.keys.setdefault(name, FairKey(name))
-        if weight is not None:
-            key.weight = weight
-        found = self.throttles.find_all(sorted(throttles))
-        lane = key.lanes.get((priority, found)) or Lane(key, priority, f"{name}/{priority}".encode(), found)
+        lane = self._lane(name, weight, priority, throttles)
+        key = lane.key
         new = list(range(self._last + 1, self._last + count + 1))
         self._last += count
         if cost == 1:
@@ -56,12 +53,27 @@ class Rings:
         self.drr.activate(key)
         return self._last
 
+    def _lane(self, name: str, weight: int | None, priority: int, throttles: Iterable[str]) -> Lane:
+        key = self.keys.setdefault(name, FairKey(name))
+        if weight is not None:
+            key.weight = weight
+        found = self.throttles.find_all(sorted(throttles))
+        return key.lanes.get((priority, found)) or Lane(key, priority, f"{name}/{priority}".encode(), found)
+
+    def make(self, name: str, weight: int, priority: int, throttles: Iterable[str]) -> tuple[int, Lane]:
+        """A message that does not wait yet: its sequence number and its lane."""
+        self._last += 1
+        return self._last, self._lane(name, weight, priority, throttles)
+
+    def put(self, lane: Lane, seq: int, cost: int) -> None:
+        """Let a message wait in its lane."""
+        lane.key.push(lane, seq, cost)
+        self.drr.activate(lane.key)
+
     def put_back(self, message: Taken) -> None:
         """A message comes back from its consumer."""
         self.release(message)
-        lane, seq, cost = message
-        lane.key.push(lane, seq, cost)
-        self.drr.activate(lane.key)
+        self.put(*message)
 
     def release(self, message: Taken) -> None:
         """A message is no longer in flight."""
