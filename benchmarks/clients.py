@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
@@ -164,6 +165,34 @@ def fill(addr: str, queue: str, count: int, size: int, headers: Mapping[str, str
     """A backlog of one tenant, enqueued from the calling process: it is not measured."""
     with Client(addr, timeout=_TIMEOUT_S) as client:
         client.enqueue_many(queue, repeat(OutgoingMessage(b"x" * size, headers), count))
+
+
+def fill_keys(addr: str, queue: str, keys: int, size: int, headers: Mapping[str, str]) -> None:
+    """One message for each of many tenants, enqueued from the calling process: it is not measured."""
+    payload = b"x" * size
+    messages = (OutgoingMessage(payload, {KEY_HEADER: f"tenant-{number}", **headers}) for number in range(keys))
+    with Client(addr, timeout=_TIMEOUT_S) as client:
+        client.enqueue_many(queue, messages)
+
+
+def consume_for(gate: Gate, addr: str, queue: str, seconds: float) -> list[float]:
+    """Receive and ack what comes in a time. Returns when each message came, in seconds after the start."""
+
+    async def run() -> list[float]:
+        async with AsyncClient(addr, timeout=_TIMEOUT_S) as client:
+            await client.list_queues()
+            came: list[float] = []
+            with gate:
+                began = time.monotonic()
+                async with client.consume_batches(queue) as batches:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(seconds):
+                            async for batch in batches:
+                                came += [time.monotonic() - began] * len(batch)
+                                await client.ack_many(batch)
+            return came
+
+    return asyncio.run(run())
 
 
 def first_message(addr: str, queue: str) -> None:

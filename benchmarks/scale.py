@@ -26,6 +26,12 @@ class Scale:
     #: Deliveries over which shares are taken; the backlogs outlast them.
     share_messages: int = 60_000
     lua_calls: int = 200_000
+    decisions: int = 300_000
+    #: Fairness keys that wait for one throttle.
+    parked_keys: int = 100_000
+    idle_seconds: float = 10.0
+    rate_per_s: float = 200.0
+    rate_seconds: float = 10.0
     floor_seconds: float = 1.5
 
 
@@ -40,5 +46,9 @@ QUICK = Scale(
     quiet_backlog=5_000,
     share_messages=6_000,
     lua_calls=20_000,
+    decisions=20_000,
+    parked_keys=2_000,
+    idle_seconds=1.0,
+    rate_seconds=2.0,
     floor_seconds=0.5,
 )

@@ -5,6 +5,7 @@ from benchmarks.workloads.fairness import FAIR_COST, QUIET, SHARES
 from benchmarks.workloads.latency import LATENCY
 from benchmarks.workloads.lua import LUA
 from benchmarks.workloads.recovery import RECOVERY
+from benchmarks.workloads.throttles import DECISION, PARKED, RATES
 from benchmarks.workloads.throughput import DRAIN, ENQUEUE, LIFECYCLE, ONE_BY_ONE
 
 WORKLOADS: tuple[Workload, ...] = (
@@ -18,4 +19,7 @@ WORKLOADS: tuple[Workload, ...] = (
     SHARES,
     LUA,
     RECOVERY,
+    DECISION,
+    PARKED,
+    RATES,
 )

@@ -116,19 +116,25 @@ class TokenBucket:
 
     def messages(self, now: int) -> int:
         """How many messages of cost 1 can be paid."""
-        self._refill(now)
-        return max(0, self._level // _PER_TOKEN)
+        if now != self._at:
+            self._refill(now)
+        level = self._level
+        return level // _PER_TOKEN if level > 0 else 0
 
     def holds(self, n: int, now: int, besides: int = 0) -> bool:
         """Whether `n` tokens can be taken while `besides` others are spoken for."""
-        self._refill(now)
+        if now != self._at:
+            self._refill(now)
         return self._level >= min(n * _PER_TOKEN, self._full) + besides * _PER_TOKEN
 
     def try_consume(self, n: int, now: int) -> bool:
         """Take `n` tokens if they are there, else nothing. More than the burst can be taken from a full bucket."""
-        if not self.holds(n, now):
+        if now != self._at:
+            self._refill(now)
+        price = n * _PER_TOKEN
+        if self._level < price and self._level < self._full:
             return False
-        self.spend(n)
+        self._level -= price
         return True
 
     def spend(self, n: int) -> None:
@@ -150,8 +156,10 @@ class TokenBucket:
         return now - (-missing // self._rate) if missing > 0 else now
 
     def _refill(self, now: int) -> None:
-        if now > self._at:
-            self._level = min(self._full, self._level + (now - self._at) * self._rate)
+        gained = (now - self._at) * self._rate
+        if gained > 0:
+            level = self._level + gained
+            self._level = min(self._full, level)
         self._at = now
 
 
@@ -187,8 +195,9 @@ class Throttle:
 
     def room(self, now: int) -> int:
         """How many messages of cost 1 may pass."""
-        count = EVERYTHING if self.bucket is None else self.bucket.messages(now)
-        return count if self.cap is None else max(0, min(count, self.cap - self.in_flight))
+        bucket, cap = self.bucket, self.cap
+        count = EVERYTHING if bucket is None else bucket.messages(now)
+        return count if cap is None else max(0, min(count, cap - self.in_flight))
 
     def admits(self, cost: int, now: int, besides: int = 0) -> bool:
         """Whether a message may pass while `besides` others of cost 1 are about to."""
@@ -205,8 +214,9 @@ class Throttle:
     def charge(self, count: int, cost: int) -> None:
         """Let messages pass that were found to be allowed."""
         self.in_flight += count
-        if self.bucket is not None:
-            self.bucket.spend(count * cost)
+        bucket = self.bucket
+        if bucket is not None:
+            bucket.spend(count * cost)
 
     def refund(self, cost: int) -> None:
         """Undo that a message passed, at the same point in time."""

@@ -123,6 +123,21 @@ def test_a_share_is_finished_before_the_next_in_line():
     assert "bbbbaabbbbaa" in "".join(order)
 
 
+def test_a_share_that_was_spent_on_other_messages_is_spent():
+    """A key with plenty of unthrottled messages does not keep the first place in line with them."""
+    rings = Rings(quantum=2)
+    rings.limit(t="rate=10,burst=1")
+    for name in "ab":
+        rings.push(name, 50, throttles=["t"])
+        rings.push(name, 500)
+    passed = Counter()
+    for _ in range(40):
+        passed.update(lane.key.name for lane, _, _ in rings.select(20).messages if lane.throttles)
+        rings.now += 100 * MS
+    assert passed.total() == 40
+    assert abs(passed["a"] - passed["b"]) <= 2
+
+
 def test_whoever_comes_later_stands_behind():
     """A key that has never been seen gets no token before those that wait for it."""
     rings = Rings(quantum=1)
