@@ -4,7 +4,7 @@ Rules:
 - Defaults live here and nowhere else; units are in the names. `deploy/fila.toml.example` documents every key.
 - Each field carries its own `Rule`, so a section cannot exist with a bad value, however it was made.
 - What is not understood fails: an unknown section, key or `FILA_SECTION__KEY` variable is an error, never ignored.
-- Later wins: defaults, then one file, then the environment.
+- Later wins: defaults, then one file, then the environment: what OpenTelemetry calls `OTEL_...`, then `FILA_...`.
 """
 
 import re
@@ -63,6 +63,35 @@ def _path(default: str) -> Any:
 
 def _address(default: str) -> Any:
     return _field(default, Rule('an address such as "0.0.0.0:5555", "localhost:5555" or "[::]:5555"', _is_address))
+
+
+def _address_or_none(default: str) -> Any:
+    expected = 'an address such as "127.0.0.1:9464", or nothing'
+    return _field(default, Rule(expected, lambda value: value == "" or _is_address(value)))
+
+
+def _endpoint(default: str) -> Any:
+    def accepts(value: object) -> bool:
+        if value == "":
+            return True
+        match = re.fullmatch(r"https?://(.*?)/?", value) if isinstance(value, str) else None
+        return match is not None and _is_address(match[1])
+
+    return _field(default, Rule('an address such as "http://localhost:4317", or nothing', accepts))
+
+
+def _name(default: str) -> Any:
+    def accepts(value: object) -> bool:
+        return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9._/-]{1,100}", value) is not None
+
+    return _field(default, Rule("a name of up to 100 letters, digits, dots, slashes and hyphens", accepts))
+
+
+def _yes_no(*, default: bool) -> Any:
+    words = {"true": True, "false": False}
+    return _field(
+        default, Rule("true or false", lambda value: isinstance(value, bool), lambda text: words.get(text, text))
+    )
 
 
 def _is_address(value: object) -> bool:
@@ -165,6 +194,26 @@ class LuaConfig(Section):
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetryConfig(Section):
+    """Where metrics and traces go. Nothing is watched while neither a collector nor an address is set."""
+
+    #: An OTLP collector (gRPC), such as "http://localhost:4317". Empty: none.
+    otlp_endpoint: str = _endpoint("")
+    #: What the collector knows this server as.
+    service_name: str = _name("fila")
+    #: How often metrics go to the collector.
+    metrics_interval_ms: int = _whole(10_000, 100, 3_600_000)
+    #: Whether spans of sampled messages go to the collector.
+    traces: bool = _yes_no(default=True)
+    #: Where Prometheus finds /metrics, and probes /healthz and /readyz. Empty: nowhere.
+    prometheus_listen: str = _address_or_none("")
+    #: Fairness and throttle keys that have series of their own, of each queue; the others are told together.
+    top_keys: int = _whole(20, 0, 1_000)
+    #: Queues that have series of their own, dead-letter queues included.
+    top_queues: int = _whole(200, 1, 100_000)
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig(Section):
     """What is logged and in which form."""
 
@@ -182,6 +231,7 @@ class Config:
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lua: LuaConfig = field(default_factory=LuaConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
 
@@ -204,6 +254,12 @@ def _rules(section: type) -> dict[str, Rule]:
 _SECTIONS: dict[str, type] = {f.name: cast("type", f.type) for f in fields(Config)}
 _RULES: dict[str, dict[str, Rule]] = {name: _rules(section) for name, section in _SECTIONS.items()}
 _VARIABLES = {f"FILA_{name}__{key}".upper(): (name, key) for name, rules in _RULES.items() for key in rules}
+_OTEL_VARIABLES = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT": ("telemetry", "otlp_endpoint"),
+    "OTEL_METRIC_EXPORT_INTERVAL": ("telemetry", "metrics_interval_ms"),
+    "OTEL_SERVICE_NAME": ("telemetry", "service_name"),
+}
+"""Names that OpenTelemetry has given to settings of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +304,12 @@ def _from_file(path: Path | None) -> Iterator[_Setting]:
 
 def _from_environ(environ: Mapping[str, str]) -> Iterator[_Setting]:
     # FILA_ names without a double underscore belong to others, such as the CLI's FILA_ADDR.
-    for variable in sorted(v for v in environ if re.match("FILA_.*__", v)):
-        if variable not in _VARIABLES:
+    ours = sorted(v for v in environ if re.match("FILA_.*__", v))
+    for variable in (*(v for v in _OTEL_VARIABLES if environ.get(v)), *ours):
+        if variable not in _VARIABLES and variable not in _OTEL_VARIABLES:
             known = ", ".join(sorted(_VARIABLES))
             raise ConfigError(f"unknown variable {variable}: expected one of {known}")
-        section, key = _VARIABLES[variable]
+        section, key = _OTEL_VARIABLES.get(variable) or _VARIABLES[variable]
         text = environ[variable]
         try:
             value = _RULES[section][key].from_text(text)

@@ -162,6 +162,27 @@ def test_an_unknown_variable_with_a_double_underscore_is_refused_by_name(variabl
     assert refusal(**{variable: "x"}).startswith(f"unknown variable {variable}: expected one of ")
 
 
+def test_variables_of_opentelemetry_are_understood_and_ours_come_after_them():
+    environ = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317",
+        "OTEL_METRIC_EXPORT_INTERVAL": "5000",
+        "OTEL_SERVICE_NAME": "theirs",
+        "FILA_TELEMETRY__SERVICE_NAME": "ours",
+    }
+    telemetry = load(written('[telemetry]\notlp_endpoint = "http://file:4317"'), environ).telemetry
+    assert (telemetry.otlp_endpoint, telemetry.metrics_interval_ms) == ("http://collector:4317", 5000)
+    assert telemetry.service_name == "ours"
+    assert load(None, {"OTEL_SERVICE_NAME": ""}).telemetry.service_name == "fila"
+    assert "OTEL_METRIC_EXPORT_INTERVAL" in refusal(OTEL_METRIC_EXPORT_INTERVAL="often")
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["localhost:4317", "ftp://localhost:4317", "http://localhost", "http://:1", "http://a b:1"]
+)
+def test_a_bad_endpoint_is_refused(endpoint):
+    assert "telemetry.otlp_endpoint" in refusal(f'[telemetry]\notlp_endpoint = "{endpoint}"')
+
+
 def test_variables_of_another_form_are_left_alone():
     assert load(None, {"FILA_ADDR": "x", "FILA_TEST_HOME": "x", "OTHER_FILA_A__B": "x", "PATH": "x"}) == Config()
 

@@ -39,7 +39,7 @@ def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
     hooks = state.scripts.compile(record)
     for made in (QueueState(record, state.throttles, hooks), QueueState(graves, state.throttles)):
         tick.batch.put(Family.QUEUES, made.prefix, codec.queue(made.record))
-        tick.on_commit.append(partial(state.queues.__setitem__, made.name, made))
+        tick.on_commit.append(partial(state.add, made))
 
 
 def plan_update(state: BrokerState, tick: Tick, command: UpdateQueue) -> QueueRecord:

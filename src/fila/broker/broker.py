@@ -18,7 +18,7 @@ from fila.broker.commands import (
     Settle,
     UpdateQueue,
 )
-from fila.broker.engine import Engine
+from fila.broker.engine import Engine, Load
 from fila.broker.explain import Explanation, Found, explain, first_of, next_of, search
 from fila.broker.failure import Death, death_of
 from fila.broker.queue import QueueState
@@ -169,6 +169,14 @@ class Broker:
             if record is not None:
                 headers, payload_bytes = self.state.scripts.read_body(record[len(codec.head_of(record)) :])
                 yield Subject(self.state.ids.text(seq), headers, payload_bytes, queue.attempts.get(seq, 0))
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes work."""
+        return not (self._stopping or self._closed)
+
+    def load(self) -> Load:
+        return self._engine.load()
 
     def now(self) -> int:
         return self._clock()

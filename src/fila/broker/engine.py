@@ -8,6 +8,7 @@ Time is an argument, in nanoseconds since the epoch.
 """
 
 from collections import deque
+from dataclasses import dataclass
 
 from fila.broker.admin import plan_create, plan_delete, plan_update
 from fila.broker.commands import (
@@ -56,6 +57,17 @@ RECENT_BYTES = 16 << 20
 """How much of what was just written is kept for consumers that are waiting."""
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How busy an engine is and was."""
+
+    ticks: int
+    write_failures: int
+    """Ticks whose write failed"""
+    commands_waiting: int
+    """Counted in messages"""
+
+
 class Engine:
     """Owns the state and the store. Everything happens in `tick`."""
 
@@ -73,6 +85,11 @@ class Engine:
         self._delivering = True
         self._resting_until = 0
         self._next_sweep = 0
+        self._ticks = 0
+        self._write_failures = 0
+
+    def load(self) -> Load:
+        return Load(self._ticks, self._write_failures, self._queued)
 
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Raises Overloaded when too much is waiting."""
@@ -118,6 +135,7 @@ class Engine:
 
     def tick(self, now: int) -> None:
         """Do what is due and what was asked, in one write."""
+        self._ticks += 1
         tick = Tick(now, Batch())
         if self._commands and isinstance(self._commands[0], ALONE):
             commands = [self._plan_next(tick)]
@@ -131,6 +149,7 @@ class Engine:
         try:
             self._write(tick)
         except StoreFailed as error:
+            self._write_failures += 1
             self._roll_back(tick)
             self._resting_until = now + RETRY_AFTER_FAILURE
             for command in reversed(commands):

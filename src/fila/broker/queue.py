@@ -18,6 +18,8 @@ from fila.storage import keys
 from fila.storage.codec import Failed, QueueRecord
 
 LARGE_BYTES = 64 << 10
+MAX_DEPARTED = 10_000
+"""Fairness keys whose deliveries are remembered after they are gone, until somebody asks."""
 DEAD_LETTERS = ".dlq"
 """How the names of dead-letter queues end."""
 
@@ -56,6 +58,7 @@ class QueueState:
         "consumers",
         "counters",
         "dedup",
+        "departed",
         "drr",
         "hooks",
         "keys",
@@ -90,6 +93,8 @@ class QueueState:
         """Of deliveries."""
         self.ready = 0
         """How many messages wait for nothing but their turn and their throttles."""
+        self.departed: dict[str, int] | None = None
+        """What keys had delivered that were forgotten since somebody last asked; None while nobody does."""
 
     def configure(self, record: QueueRecord, hooks: Hooks | None) -> None:
         """Go by these settings and hooks from now on."""
@@ -147,8 +152,13 @@ class QueueState:
 
     def forget_if_gone(self, key: FairKey) -> None:
         """Drop a fairness key of which no message exists, so that keys of the past cost nothing."""
-        if not key.live and key.place == IDLE:
-            self.keys.pop(key.name, None)
+        if key.live or key.place != IDLE:
+            return
+        gone = self.keys.pop(key.name, None)
+        if gone is not None and self.departed is not None:
+            known = self.departed.get(key.name, 0)
+            if known or len(self.departed) < MAX_DEPARTED:
+                self.departed[key.name] = known + key.delivered
 
     def close(self) -> None:
         """Leave the throttles, which outlive the queue: nothing of it waits for them or is in flight any more."""

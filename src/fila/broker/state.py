@@ -15,7 +15,18 @@ THROTTLE = "throttle."
 class BrokerState:
     """The queues, and what belongs to no single one of them. Rebuilt from the store at every start."""
 
-    __slots__ = ("clock_mark", "config", "ids", "limits", "producers", "queues", "scripts", "sequence", "throttles")
+    __slots__ = (
+        "_departed_count",
+        "clock_mark",
+        "config",
+        "ids",
+        "limits",
+        "producers",
+        "queues",
+        "scripts",
+        "sequence",
+        "throttles",
+    )
 
     def __init__(self, node: int, limits: LimitsConfig, scripting: Scripting) -> None:
         self.ids = MessageIds(node)
@@ -24,6 +35,7 @@ class BrokerState:
         self.clock_mark = 0
         """No sequence number above this was given out yet, as far as the store knows."""
         self.queues: dict[str, QueueState] = {}
+        self._departed_count = False
         self.producers = Producers()
         self.config: dict[str, str] = {}
         """What operators set while the broker runs."""
@@ -36,6 +48,18 @@ class BrokerState:
         if found is None:
             raise QueueNotFound(name)
         return found
+
+    def add(self, queue: QueueState) -> None:
+        """Take in a new queue."""
+        self.queues[queue.name] = queue
+        if self._departed_count:
+            queue.departed = {}
+
+    def count_departed(self) -> None:
+        """Have all queues remember what forgotten keys had delivered: somebody is going to ask."""
+        self._departed_count = True
+        for queue in self.queues.values():
+            queue.departed = {}
 
     def dead_letters_of(self, queue: QueueState) -> QueueState | None:
         """Where the dead letters of a queue go; None for those of a dead-letter queue, which stay."""

@@ -20,6 +20,7 @@ from fila.server import admin, codec, service
 from fila.server.interceptor import ErrorInterceptor
 from fila.server.streams import Streams
 from fila.storage.rocks import RocksStorage
+from fila.telemetry.telemetry import Telemetry
 from fila.v1 import admin_pb2, service_pb2
 
 log = structlog.get_logger(__name__)
@@ -65,9 +66,12 @@ class Server:
             store.close()
             raise
         self._broker = Broker(Engine(state, store, config.scheduler), store, time.time_ns)
+        self._telemetry = Telemetry(config.telemetry, self._broker, f"{store.node:014x}")
         try:
+            await self._telemetry.start()
             await self._listen()
         except BaseException:
+            await self._telemetry.stop()
             self._broker.close()
             raise
         waiting = sum(queue.depth + len(queue.leases) for queue in state.queues.values())
@@ -83,6 +87,7 @@ class Server:
         self._streams.stop()
         await stopped
         self._broker.close()
+        await self._telemetry.stop()
         log.info("stopped")
 
     async def _listen(self) -> None:

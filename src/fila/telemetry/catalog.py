@@ -1,0 +1,115 @@
+"""Every metric that the broker exports: one table, from which both exits (Prometheus, OTLP) and the docs go.
+
+A counter never goes down while the process lives; it starts at 0 with it. Units are those of UCUM, as OpenTelemetry has
+them. In Prometheus a name has underscores for dots, its unit if that is seconds, and `_total` if it is a counter.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """How a metric behaves."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: its name, its labels, and what it says."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+    unit: str = "1"
+
+    @property
+    def prometheus_name(self) -> str:
+        name = self.name.replace(".", "_")
+        if self.unit == "s":
+            name += "_seconds"
+        return name + "_total" if self.kind is Kind.COUNTER else name
+
+
+_QUEUE = ("queue_id",)
+_KEY = ("queue_id", "fairness_key")
+
+#: By the name of the field of `fila.broker.queue.Counters` that it shows.
+MESSAGES = {
+    field: Metric(f"fila.messages.{name}", Kind.COUNTER, _QUEUE, text, "{message}")
+    for field, name, text in (
+        ("enqueued", "enqueued", "Messages that were accepted, duplicates not counted"),
+        ("delivered", "leased", "Messages that were handed to a consumer, each time"),
+        ("acked", "acked", "Messages that were done"),
+        ("nacked", "nacked", "Messages that a consumer gave back"),
+        ("expired", "expired", "Messages whose lease ended without an answer"),
+        ("returned", "returned", "Messages that came back because their consumer went away"),
+        ("dead_lettered", "dead_lettered", "Messages that went to the dead-letter queue"),
+    )
+}
+
+DEPTH = Metric("fila.queue.depth", Kind.GAUGE, _QUEUE, "Messages that wait, delayed ones included", "{message}")
+DELAYED = Metric("fila.queue.delayed", Kind.GAUGE, _QUEUE, "Messages that wait for their delay to end", "{message}")
+LEASES = Metric("fila.leases.active", Kind.GAUGE, _QUEUE, "Messages that consumers hold", "{message}")
+OLDEST = Metric(
+    "fila.queue.oldest_age", Kind.GAUGE, _QUEUE, "Age of the oldest message that could go out; 0 if none", "s"
+)
+CONSUMERS = Metric("fila.queue.consumers", Kind.GAUGE, _QUEUE, "Consumers with an open stream", "{consumer}")
+CREDIT = Metric("fila.queue.credit", Kind.GAUGE, _QUEUE, "Messages that consumers would take now", "{message}")
+
+THROUGHPUT = Metric(
+    "fila.fairness.throughput", Kind.COUNTER, _KEY, "Messages of a fairness key that were handed out", "{message}"
+)
+PENDING = Metric("fila.fairness.pending", Kind.GAUGE, _KEY, "Messages of a fairness key that could go out", "{message}")
+KEY_OLDEST = Metric(
+    "fila.fairness.oldest_age", Kind.GAUGE, _KEY, "Age of a fairness key's oldest message that could go out", "s"
+)
+SHARE = Metric(
+    "fila.fairness.fair_share_ratio",
+    Kind.GAUGE,
+    _KEY,
+    "What a fairness key got of the last deliveries, divided by what it should have got by its weight and demand",
+)
+
+ROUNDS = Metric("fila.scheduler.drr.rounds", Kind.COUNTER, _QUEUE, "Rounds of the scheduler", "{round}")
+ACTIVE_KEYS = Metric(
+    "fila.scheduler.drr.active_keys", Kind.GAUGE, _QUEUE, "Fairness keys with messages that could go out", "{key}"
+)
+
+QUEUES = Metric("fila.broker.queues", Kind.GAUGE, (), "Queues, dead-letter queues included", "{queue}")
+COMMANDS = Metric(
+    "fila.broker.commands_waiting", Kind.GAUGE, (), "Messages in requests that wait for a tick", "{message}"
+)
+TICKS = Metric("fila.broker.ticks", Kind.COUNTER, (), "Ticks of the engine", "{tick}")
+WRITE_FAILURES = Metric(
+    "fila.broker.write_failures",
+    Kind.COUNTER,
+    (),
+    "Ticks that changed nothing because their write failed",
+    "{tick}",
+)
+BUILD = Metric("fila.build_info", Kind.GAUGE, ("version",), "Always 1, with the version of the server")
+
+CATALOG: tuple[Metric, ...] = (
+    *MESSAGES.values(),
+    DEPTH,
+    DELAYED,
+    LEASES,
+    OLDEST,
+    CONSUMERS,
+    CREDIT,
+    THROUGHPUT,
+    PENDING,
+    KEY_OLDEST,
+    SHARE,
+    ROUNDS,
+    ACTIVE_KEYS,
+    QUEUES,
+    COMMANDS,
+    TICKS,
+    WRITE_FAILURES,
+    BUILD,
+)

@@ -1,0 +1,178 @@
+"""After any run, the metrics are what somebody has counted who watched every message."""
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fila.core.errors import StoreFailed
+from fila.telemetry import catalog
+from fila.telemetry.keys import OTHER
+from fila.telemetry.watch import Watch
+from tests.helpers.broker import MS, Driver, incoming
+
+VISIBILITY_MS = 5_000
+MAX_ATTEMPTS = 3
+KEYS = ["a", "b", "c", "d", "e", OTHER]
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("enqueue"), st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from([0, 0, 700])))),
+        st.tuples(st.just("join"), st.integers(1, 5)),
+        st.tuples(st.just("leave"), st.just(0)),
+        st.tuples(st.just("ack"), st.integers(0, 10)),
+        st.tuples(st.just("nack"), st.integers(0, 10)),
+        st.tuples(st.just("advance"), st.sampled_from([1, 800, VISIBILITY_MS])),
+        st.tuples(st.just("fail"), st.just(0)),
+        st.tuples(st.just("look"), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+class Count:
+    """Drives a broker and counts by itself."""
+
+    def __init__(self, top_keys):
+        self.driver = Driver()
+        driver = self.driver
+        driver.create("q", fairness_header="key", visibility_timeout_ms=VISIBILITY_MS, max_attempts=MAX_ATTEMPTS)
+        self.watch = Watch(driver.state, driver.engine.load, lambda: driver.now, top_queues=10, top_keys=top_keys)
+        self.counts = Counter()
+        self.by_key = Counter()
+        self.key_of = {}
+        self.attempts = Counter()
+        self.recipients = []
+        self.held = {}
+        """By sequence number: who holds it, since when"""
+        self.waiting = set()
+        self.dead = set()
+        self.refused = 0
+
+    def enqueue(self, messages):
+        sent = [incoming("q", headers={"key": key}, delay_ms=delay) for key, delay in messages]
+        for (key, _), seq in zip(messages, self.driver.enqueue(*sent), strict=True):
+            self.counts["enqueued"] += 1
+            self.key_of[seq] = key
+            self.waiting.add(seq)
+
+    def join(self, credit):
+        self.recipients.append(self.driver.join("q", credit))
+
+    def leave(self, _):
+        if self.recipients:
+            gone = self.recipients.pop()
+            self.driver.leave(gone)
+            for seq, (holder, _) in list(self.held.items()):
+                if holder is gone:
+                    self.failed("returned", seq)
+
+    def ack(self, count):
+        for seq in list(self.held)[:count]:
+            assert self.driver.ack("q", self.driver.id(seq)) == []
+            del self.held[seq]
+            self.counts["acked"] += 1
+            self.notice()
+
+    def nack(self, count):
+        for seq in list(self.held)[:count]:
+            assert self.driver.nack("q", self.driver.id(seq)) == []
+            self.failed("nacked", seq)
+            self.notice()
+
+    def advance(self, ms):
+        self.driver.now += ms * MS
+        self.expire()
+
+    def fail(self, _):
+        """A write that fails, and the rest that the engine takes after it."""
+        self.driver.store.failing = True
+        try:
+            self.driver.send("q", headers={"key": "a"})
+        except StoreFailed:
+            self.refused += 1
+        self.driver.store.failing = False
+        self.advance(1_000)
+
+    def expire(self):
+        for seq, (_, since) in list(self.held.items()):
+            if self.driver.now - since >= VISIBILITY_MS * MS:
+                self.failed("expired", seq)
+
+    def failed(self, kind, seq):
+        self.counts[kind] += 1
+        del self.held[seq]
+        self.attempts[seq] += 1
+        if self.attempts[seq] == MAX_ATTEMPTS:
+            self.counts["dead_lettered"] += 1
+            self.dead.add(seq)
+        else:
+            self.waiting.add(seq)
+
+    def notice(self):
+        """Take note of what was delivered."""
+        for recipient in self.recipients:
+            for delivered in recipient.take():
+                self.counts["delivered"] += 1
+                self.by_key[self.key_of[delivered.seq]] += 1
+                self.waiting.remove(delivered.seq)
+                self.held[delivered.seq] = (recipient, self.driver.now)
+
+    def run(self, steps):
+        for name, argument in steps:
+            if name == "look":
+                self.check()
+            else:
+                getattr(self, name)(argument)
+                self.driver.settle_down()
+                self.notice()
+        self.check()
+
+    def check(self):
+        samples = self.watch.look()
+        for name, metric in catalog.MESSAGES.items():
+            assert dict(samples[metric])[("q",)] == self.counts[name], name
+        dead = ("q.dlq",)
+        assert dict(samples[catalog.DEPTH]) == {("q",): len(self.waiting), dead: len(self.dead)}
+        assert dict(samples[catalog.LEASES]) == {("q",): len(self.held), dead: 0}
+        assert dict(samples[catalog.CONSUMERS])[("q",)] == len(self.recipients)
+        assert dict(samples[catalog.WRITE_FAILURES])[()] == self.refused
+        ready = {self.key_of[seq] for seq in self.waiting} if not dict(samples[catalog.DELAYED])[("q",)] else None
+        if ready is not None:
+            assert dict(samples[catalog.ACTIVE_KEYS])[("q",)] == len(ready)
+        self.check_keys({key: count for (queue, key), count in samples[catalog.THROUGHPUT] if queue == "q"})
+        return samples
+
+    def check_keys(self, told):
+        assert {key: count for key, count in told.items() if count} == dict(self.by_key)
+
+
+class CountFew(Count):
+    """With fewer names than keys."""
+
+    before: dict
+
+    def check_keys(self, told):
+        assert len(told) <= 3
+        before = self.__dict__.get("before", {})
+        for key, count in told.items():
+            assert count <= (sum(self.by_key.values()) if key == OTHER else self.by_key[key])
+            assert count >= before.get(key, 0) or key != OTHER
+        self.before = told
+
+
+@settings(max_examples=150)
+@given(STEPS)
+def test_counters_levels_and_keys_agree_with_a_count(steps):
+    Count(top_keys=len(KEYS)).run(steps)
+
+
+@settings(max_examples=100)
+@given(STEPS)
+def test_with_more_keys_than_names_nothing_counts_twice_and_the_rest_never_shrinks(steps):
+    count = CountFew(top_keys=2)
+    count.run(steps)
+    samples = count.watch.look()
+    told = sum(value for (queue, _), value in samples[catalog.THROUGHPUT] if queue == "q")
+    lost = next(tally._lost for queue, tally in count.watch._named.items() if queue.name == "q")
+    assert told + lost == count.counts["delivered"]

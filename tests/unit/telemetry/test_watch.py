@@ -1,0 +1,213 @@
+"""Looking at a broker: what is told by name, what together, and in which steps."""
+
+from dataclasses import fields
+
+import pytest
+
+from fila.broker.queue import Counters
+from fila.telemetry import catalog
+from fila.telemetry.keys import OTHER, WINDOW_NS, fair_shares
+from fila.telemetry.watch import STEP, Watch
+from tests.helpers.broker import SECOND, Driver, incoming
+
+
+def watch_of(driver, **limits):
+    limits = {"top_queues": 10, "top_keys": 10} | limits
+    return Watch(driver.state, driver.engine.load, lambda: driver.now, **limits)
+
+
+def told(watch, metric):
+    return dict(watch.look()[metric])
+
+
+def send(driver, queue, **by_key):
+    driver.enqueue(*(incoming(queue, headers={"key": key}) for key, count in by_key.items() for _ in range(count)))
+
+
+def fair(driver, name="q", **settings):
+    return driver.create(name, fairness_header="key", **settings)
+
+
+def test_every_counter_of_the_broker_is_told():
+    assert set(catalog.MESSAGES) == {field.name for field in fields(Counters)}
+
+
+def test_every_metric_is_in_the_catalog_once():
+    metrics = [value for value in vars(catalog).values() if isinstance(value, catalog.Metric)]
+    assert set(metrics) | set(catalog.MESSAGES.values()) == set(catalog.CATALOG)
+    assert len({metric.name for metric in catalog.CATALOG}) == len(catalog.CATALOG)
+
+
+def test_the_oldest_age_is_that_of_the_oldest_message_that_could_go_out():
+    driver = Driver()
+    fair(driver)
+    watch = watch_of(driver)
+    assert told(watch, catalog.OLDEST)[("q",)] == 0
+    driver.send("q", headers={"key": "a"})
+    driver.now += 3 * SECOND
+    driver.send("q", headers={"key": "b"})
+    driver.now += SECOND
+    samples = watch.look()
+    assert dict(samples[catalog.OLDEST])[("q",)] == pytest.approx(4)
+    assert dict(samples[catalog.KEY_OLDEST]) == {
+        ("q", "a"): pytest.approx(4),
+        ("q", "b"): pytest.approx(1),
+    }
+
+
+def test_credit_is_what_consumers_would_take():
+    driver = Driver()
+    fair(driver)
+    driver.join("q", 7)
+    send(driver, "q", a=3)
+    driver.settle_down()
+    assert told(watch_of(driver), catalog.CREDIT)[("q",)] == 4
+
+
+def test_a_key_that_came_and_went_between_two_looks_is_told_by_name():
+    driver = Driver()
+    fair(driver)
+    watch = watch_of(driver)
+    for _ in range(2):
+        consumer = driver.join("q")
+        send(driver, "q", quick=3)
+        driver.settle_down()
+        driver.ack("q", *[one.id for one in consumer.take()])
+        driver.leave(consumer)
+        driver.settle_down()
+    assert "quick" not in driver.queue("q").keys
+    assert told(watch, catalog.THROUGHPUT)[("q", "quick")] == 6
+
+
+def test_a_queue_made_later_is_counted_from_its_beginning():
+    driver = Driver()
+    watch = watch_of(driver)
+    fair(driver)
+    consumer = driver.join("q")
+    send(driver, "q", quick=3)
+    driver.settle_down()
+    driver.ack("q", *[one.id for one in consumer.take()])
+    assert told(watch, catalog.THROUGHPUT)[("q", "quick")] == 3
+
+
+def test_only_the_busiest_keys_have_names():
+    driver = Driver()
+    fair(driver)
+    watch = watch_of(driver, top_keys=2)
+    send(driver, "q", a=5, b=1, c=9, d=2)
+    assert told(watch, catalog.PENDING) == {("q", "a"): 5, ("q", "c"): 9, ("q", OTHER): 3}
+
+
+def test_a_key_that_is_clearly_busier_takes_a_name_and_starts_where_it_is():
+    driver = Driver()
+    fair(driver)
+    watch = watch_of(driver, top_keys=1)
+    consumer = driver.join("q", 1000)
+    send(driver, "q", a=10, b=5)
+    driver.settle_down()
+    first = told(watch, catalog.THROUGHPUT)
+    assert first == {("q", "a"): 10, ("q", OTHER): 5}
+    send(driver, "q", b=500)
+    driver.settle_down()
+    second = told(watch, catalog.THROUGHPUT)
+    assert second == {("q", "b"): 0, ("q", OTHER): 505}
+    send(driver, "q", b=7)
+    driver.settle_down()
+    assert told(watch, catalog.THROUGHPUT) == {("q", "b"): 7, ("q", OTHER): 505}
+    assert len(consumer.got) == 522
+
+
+def test_a_key_that_is_called_other_is_among_the_others():
+    driver = Driver()
+    fair(driver)
+    send(driver, "q", other=4, a=1)
+    assert told(watch_of(driver), catalog.PENDING) == {("q", "a"): 1, ("q", OTHER): 4}
+
+
+def test_queues_without_a_name_are_told_together_and_never_count_backwards():
+    driver = Driver()
+    for name in ("busy", "idle", OTHER):
+        fair(driver, name)
+    send(driver, "busy", a=9)
+    send(driver, "idle", a=2)
+    send(driver, OTHER, a=3)
+    watch = watch_of(driver, top_queues=1)
+    enqueued = catalog.MESSAGES["enqueued"]
+    assert told(watch, enqueued) == {("busy",): 9, (OTHER,): 5}
+    assert told(watch, catalog.DEPTH) == {("busy",): 9, (OTHER,): 5}
+    send(driver, "idle", a=1)
+    assert told(watch, enqueued) == {("busy",): 9, (OTHER,): 6}
+    driver.delete("idle")
+    assert told(watch, enqueued) == {("busy",): 9, (OTHER,): 6}
+    assert told(watch, catalog.DEPTH) == {("busy",): 9, (OTHER,): 3}
+
+
+def test_a_queue_that_is_made_again_counts_from_nothing():
+    driver = Driver()
+    watch = watch_of(driver)
+    fair(driver)
+    send(driver, "q", a=2)
+    assert told(watch, catalog.MESSAGES["enqueued"])[("q",)] == 2
+    driver.delete("q")
+    assert told(watch, catalog.MESSAGES["enqueued"]) == {}
+    fair(driver)
+    assert told(watch, catalog.MESSAGES["enqueued"])[("q",)] == 0
+
+
+def test_many_keys_are_looked_at_in_steps():
+    driver = Driver(max_tick_messages=100_000)
+    fair(driver)
+    watch = watch_of(driver)
+    before = sum(1 for _ in watch.steps({}))
+    send(driver, "q", **{f"k{number}": 1 for number in range(3 * STEP)})
+    samples = {}
+    assert sum(1 for _ in watch.steps(samples)) >= before + 3
+    assert dict(samples[catalog.ACTIVE_KEYS])[("q",)] == 3 * STEP
+
+
+def test_two_backlogged_keys_get_their_shares_by_weight():
+    driver = Driver()
+    driver.create("q", fairness_header="key", weight_header="weight")
+    watch = watch_of(driver)
+    for key, weight in (("heavy", "3"), ("light", "1")):
+        driver.enqueue(*(incoming("q", headers={"key": key, "weight": weight}) for _ in range(1000)))
+    driver.join("q", 400)
+    driver.settle_down()
+    samples = watch.look()
+    assert dict(samples[catalog.THROUGHPUT])[("q", "heavy")] == pytest.approx(300, abs=12)
+    assert dict(samples[catalog.SHARE]) == {
+        ("q", "heavy"): pytest.approx(1, abs=0.05),
+        ("q", "light"): pytest.approx(1, abs=0.15),
+    }
+
+
+def test_a_ratio_is_that_of_the_window_and_not_of_all_time():
+    driver = Driver()
+    fair(driver, visibility_timeout_ms=1_000_000)
+    watch = watch_of(driver)
+    consumer = driver.join("q", 10_000)
+    send(driver, "q", early=1000)
+    driver.settle_down()
+    assert told(watch, catalog.SHARE) == {("q", "early"): 1.0}
+    for _ in range(4):
+        driver.now += WINDOW_NS // 2
+        watch.look()
+    send(driver, "q", late=10)
+    driver.settle_down()
+    assert told(watch, catalog.SHARE) == {("q", "late"): 1.0}
+    driver.leave(consumer)
+
+
+@pytest.mark.parametrize(
+    "supply, wanted, weights, expected",
+    [
+        (100, {"a": 100, "b": 100}, {"a": 1, "b": 1}, {"a": 50, "b": 50}),
+        (100, {"a": 100, "b": 100}, {"a": 3, "b": 1}, {"a": 75, "b": 25}),
+        (100, {"a": 10, "b": 100}, {"a": 1, "b": 1}, {"a": 10, "b": 90}),
+        (100, {"a": 10, "b": 100, "c": 100}, {"a": 1, "b": 2, "c": 1}, {"a": 10, "b": 60, "c": 30}),
+        (0, {"a": 10}, {"a": 1}, {"a": 0}),
+        (0, {}, {}, {}),
+    ],
+)
+def test_fair_shares_follow_weights_up_to_what_is_wanted(supply, wanted, weights, expected):
+    assert fair_shares(supply, wanted, weights) == pytest.approx(expected)
