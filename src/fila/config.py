@@ -88,10 +88,13 @@ def _name(default: str) -> Any:
 
 
 def _yes_no(*, default: bool) -> Any:
-    words = {"true": True, "false": False}
-    return _field(
-        default, Rule("true or false", lambda value: isinstance(value, bool), lambda text: words.get(text, text))
-    )
+    def accepts(value: object) -> bool:
+        return isinstance(value, bool)
+
+    def from_text(text: str) -> object:
+        return {"true": True, "false": False}.get(text.lower(), text)
+
+    return _field(default, Rule("true or false", accepts, from_text))
 
 
 def _is_address(value: object) -> bool:
