@@ -193,7 +193,7 @@ class LuaConfig(Section):
     breaker_failures: int = _whole(3, 1, 1_000)
     #: How long it is bypassed before it is tried again.
     breaker_cooldown_ms: int = _whole(10_000, 1, DAY_MS)
-    max_script_bytes: int = _whole(64 * KIB, 1, MIB)
+    max_script_bytes: int = _whole(64 * KIB, 1, 256 * KIB)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ Rules:
 """
 
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -57,34 +58,18 @@ class HookFailed(Exception):
         return self.kind in {"timeout", "memory"}
 
 
-class _Memory:
-    """The limit of a runtime. Lua takes it away before Python pushes a string, and puts it back."""
-
-    def __init__(self, runtime: lua54.LuaRuntime) -> None:
-        self._runtime = runtime
-        self._limit = 0
-
-    def limit(self, size: int) -> None:
-        self._limit = size
-        self._runtime.set_max_memory(size)
-
-    def lift(self) -> None:
-        self._runtime.set_max_memory(0)
-
-    def lower(self) -> None:
-        self._runtime.set_max_memory(self._limit)
-
-
 class Engine:
     """A script, ready to be called."""
 
     __slots__ = (
+        "__weakref__",
+        "_allowed",
         "_ceiling",
         "_collect",
         "_enqueue_few",
         "_enqueue_many",
         "_fail",
-        "_memory",
+        "_runtime",
         "_used",
         "on_enqueue",
         "on_failure",
@@ -109,29 +94,30 @@ class Engine:
             raise InvalidArgument("the script is not text") from error
         if len(script) > limits.max_script_bytes:
             raise InvalidArgument(f"the script has {len(script)} bytes, {limits.max_script_bytes} are allowed")
-        runtime = lua54.LuaRuntime(
+        self._runtime = runtime = lua54.LuaRuntime(
             encoding="utf-8",
             register_eval=False,
             register_builtins=False,
             attribute_filter=_no_attributes,
             max_memory=0,
         )
-        self._memory = _Memory(runtime)
+        # The runtime keeps what it is given. It must not keep itself that way: it is to go when the engine goes.
+        myself = weakref.ref(self)
         define, self._enqueue_few, self._enqueue_many, self._fail, self._collect = runtime.execute(
             _SANDBOX,
             runtime.table_from(_options(queue, limits)),
             _PATTERNS,
             cpu_ns,
             _reader(get_config),
-            self._memory.lift,
-            self._memory.lower,
+            lambda: _running(myself).lift(),
+            lambda: _running(myself).lower(),
             name="=fila",
             mode="t",
         )
         self._used: Callable[[], int] = runtime.get_memory_used
         self._collect()
         self._ceiling = self._used() + limits.memory_bytes
-        self._memory.limit(self._ceiling + _RESERVE_BYTES)
+        self._limit(_RESERVE_BYTES)
         try:
             _, self.on_enqueue, self.on_failure = self._call(define, (script,), len(script))
         except HookFailed as failure:
@@ -169,10 +155,22 @@ class Engine:
         _, dead, delay_ms = self._call(self._fail, (message_id, attempts, error, *texts), characters)
         return Verdict(dead, delay_ms)
 
+    def lift(self) -> None:
+        """Take the limit of memory away, so that Python can push a string."""
+        self._runtime.set_max_memory(0)
+
+    def lower(self) -> None:
+        """Put it back."""
+        self._runtime.set_max_memory(self._allowed)
+
+    def _limit(self, reserve: int) -> None:
+        self._allowed = self._ceiling + reserve
+        self.lower()
+
     def _call(self, function: Any, arguments: tuple[object, ...], characters: int) -> tuple[Any, ...]:
         need = _CHARACTER_BYTES * characters + _ARGUMENT_BYTES * len(arguments)
         if need > _RESERVE_BYTES:
-            self._memory.limit(self._ceiling + need)
+            self._limit(need)
         answer: tuple[Any, ...]
         try:
             answer = function(*arguments)
@@ -186,7 +184,7 @@ class Engine:
         except (UnicodeEncodeError, OverflowError) as error:
             answer = (False, "error", str(error))
         if need > _RESERVE_BYTES:
-            self._memory.limit(self._ceiling + _RESERVE_BYTES)
+            self._limit(_RESERVE_BYTES)
         if self._used() > self._ceiling:
             self._collect()
             if self._used() > self._ceiling:
@@ -194,6 +192,12 @@ class Engine:
         if answer[0] is False:
             raise HookFailed(answer[1], answer[2])
         return answer
+
+
+def _running(engine: "weakref.ref[Engine]") -> Engine:
+    running = engine()
+    assert running is not None, "only a running engine calls back"
+    return running
 
 
 def _flat(headers: Mapping[str, str]) -> list[str]:

@@ -19,8 +19,9 @@ from fila.lua.engine import Engine, FailureKind, GetConfig, HookFailed
 from fila.lua.limits import HookLimits
 
 HookName = Literal["on_enqueue", "on_failure"]
-#: Told once each time a breaker opens: queue, hook, the error that opened it.
-OnOpen = Callable[[str, HookName, str], None]
+#: Told once each time a breaker opens: queue, hook, and kind and text of the failure that opened it. The text is the
+#: script's own and may hold whatever the script put into it, header values included.
+OnOpen = Callable[[str, HookName, FailureKind, str], None]
 
 #: Upper bounds of the histogram of durations. The last bucket, which has none, holds what took longer.
 BUCKETS_US = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
@@ -152,7 +153,7 @@ class Hooks:
         if breaker.failed(now_ns):
             stats.opened += 1
             if self._on_open is not None:
-                self._on_open(self._queue, hook, stats.last_error)
+                self._on_open(self._queue, hook, kind, stats.last_error)
 
     @staticmethod
     def _took(stats: HookStats, duration_ns: int) -> None:

@@ -33,6 +33,8 @@ local MAX_ERROR_BYTES = 400
 -- Longer lists are refused by what walks them in C. A table's length can be forged with a few entries.
 local MAX_LIST = 100000
 local MAX_CONFIG_KEY_BYTES = 255
+-- Lua's compiler needs quadratic time for some texts, such as an endless "a and a and a".
+local MAX_COMPILE_NS = 50000000
 
 -- Instructions between two looks. Few, because one instruction can copy, compare or collect a whole memory limit.
 local STRIDE = 50
@@ -342,8 +344,10 @@ end
 
 -- Compiles and runs the script. Which hooks it defines, or what is wrong with it.
 local function define(source)
+  local start = clock()
   local chunk, problem = load(source, SCRIPT, "t", environment)
   if chunk == nil then return failure(problem) end
+  if clock() - start > MAX_COMPILE_NS then return false, "timeout", "it takes too long to compile" end
   local ok
   enter()
   ok, problem = xpcall(chunk, located)

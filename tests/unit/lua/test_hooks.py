@@ -1,5 +1,8 @@
 """What scripts see, what they may answer, and what is counted."""
 
+import gc
+import weakref
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,6 +66,11 @@ class TestRefusedScripts:
     def test_a_script_that_keeps_too_much_is_refused(self):
         keeping = "keep = {} for i = 1, 9 do keep[i] = ('x'):rep(120000) .. i end function on_enqueue() end"
         assert "memory" in refusal(keeping)
+
+    def test_a_script_that_takes_too_long_to_compile_is_refused(self):
+        limits = HookLimits.of(LuaConfig(max_script_bytes=256 * 1024))
+        endless = "local x = " + "a and " * 43_000 + "a"
+        assert "takes too long to compile" in refusal(endless, limits=limits)
 
     def test_bytecode_is_refused(self):
         assert "binary" in refusal("\x1bLua")
@@ -129,6 +137,11 @@ class TestOnEnqueue:
     def test_large_headers_do_not_count_as_the_scripts_memory(self):
         headers = {f"h{n}": "ü" * 100_000 for n in range(20)}
         assert on_enqueue("return {cost=#msg.headers.h7}", headers) == Placement(cost=200_000)
+
+    def test_large_headers_leave_room_after_reading_configuration(self):
+        body = "local v = fila.get('k') return {fairness_key=v .. v, cost=#msg.headers.h}"
+        headers = {"h": "x" * 3_000_000}
+        assert on_enqueue(body, headers, config={"k": "ab"}) == Placement("abab", cost=3_000_000)
 
     def test_a_script_without_the_hook_gives_the_default_and_counts_nothing(self):
         made = hooks("function on_failure() return {} end")
@@ -244,6 +257,16 @@ class TestMemoryBetweenCalls:
             for length in (10, 1000, 100_000, 1_000_000):
                 assert made.on_enqueue({"a": "x" * length, "b": "y" * length}, 0, 0) == Placement()
 
+    def test_the_memory_of_a_script_goes_with_it(self):
+        made = hooks("function on_enqueue(msg) fila.get('k') while true do end end")
+        before = weakref.ref(made._engine)
+        gc.disable()
+        try:
+            made.on_enqueue({}, 0, 0)
+            assert before() is None
+        finally:
+            gc.enable()
+
 
 class TestBreaker:
     FRAGILE = """
@@ -264,7 +287,7 @@ class TestBreaker:
             assert self.opened == []
             made.on_enqueue({"bad": "1"}, 0, 0)
         assert made.is_open("on_enqueue", 0)
-        assert self.opened == [("orders", "on_enqueue", "script:2: bad")]
+        assert self.opened == [("orders", "on_enqueue", "error", "script:2: bad")]
         assert made.on_enqueue({}, 0, 0) == Placement()
         stats = made.enqueue_stats
         assert (stats.calls, stats.bypassed, stats.opened, stats.failures["error"]) == (threshold, 1, 1, threshold)

@@ -96,6 +96,17 @@ ENDLESS = [
         "table rehashed",
         "local t = {} for i = 1, 8191 do t['k' .. i] = 1 end local i = 0 while true do i = i + 1 t['k' .. i] = nil t['k' .. i + 8191] = 1 end",
     ),
+    endless(
+        "strings of zeros ordered",
+        "local a, b = ('\\0'):rep(200000), ('\\0'):rep(200000) while true do local _ = a < b end",
+    ),
+    endless("quoting zeros", "local s = ('\\0'):rep(90000) while true do string.format('%q', s) end"),
+    endless("many results", "local s = ('x'):rep(20000) while true do s:byte(1, -1) utf8.codepoint(s, 1, -1) end"),
+    endless(
+        "emptied table",
+        "local t = {} for i = 1, 16000 do t['k' .. i] = 1 end for i = 1, 16000 do t['k' .. i] = nil end while true do next(t) end",
+    ),
+    endless("enormous errors", "while true do pcall(error, ('x'):rep(300000)) end"),
     endless("repeating nothing", "while true do local _ = (''):rep(math.maxinteger, '') end"),
     endless("configuration", "while true do fila.get('key') end"),
     endless(
