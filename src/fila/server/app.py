@@ -120,8 +120,9 @@ class Server:
 
 
 def _scripting(config: Config) -> Scripting:
-    def opened(queue: str, hook: str, error: str) -> None:
-        log.warning("a hook failed repeatedly and is bypassed", queue=queue, hook=hook, error=error)
+    def opened(queue: str, hook: str, kind: str, _text: str) -> None:
+        # The text is the script's own: it may hold header values, which are never logged.
+        log.warning("a hook failed repeatedly and is bypassed", queue=queue, hook=hook, kind=kind)
 
     def broken(queue: str, reason: str) -> None:
         log.error("the script of a queue can no longer be used and is left out", queue=queue, reason=reason)
