@@ -21,6 +21,7 @@ from fila.cli.queues import queue
 from fila.cli.reconcile import reconcile
 from fila.cli.session import Session, global_options
 from fila.cli.throttle import throttle
+from fila.cli.worker import worker
 
 INTERRUPTED = 130
 
@@ -103,6 +104,7 @@ def cli() -> None:
 cli.add_command(queue)
 cli.add_command(enqueue)
 cli.add_command(consume)
+cli.add_command(worker)
 cli.add_command(reconcile)
 cli.add_command(config)
 cli.add_command(throttle)

@@ -97,6 +97,14 @@ def duration(milliseconds: int) -> str:
     return f"{milliseconds / 1000:g} s" if milliseconds >= 1000 else f"{milliseconds} ms"
 
 
+def duration_ms(milliseconds: float) -> str:
+    """A measured time, to three digits: `0.42 ms`, `118 ms`, `2.5 s`, `3 min`."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.3g} ms"
+    seconds = milliseconds / 1000
+    return f"{seconds:.3g} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
 def moment(when: datetime) -> str:
     """A point in time to the second, in UTC."""
     return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -6,6 +6,7 @@ What needs an extra package, or a connection, is looked up when it is first used
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fila.jobs.app import App, AppSettings, Worker
 from fila.jobs.breaker import BreakerSettings, CircuitBreaker, LocalStore
 from fila.jobs.codec import DataclassCodec, JobCodec, JsonCodec
 from fila.jobs.context import CorrelationFilter, JobContext, current_job
@@ -37,6 +38,7 @@ from fila.jobs.retry import RetryPolicy
 from fila.jobs.runner import LAST_EXCEPTIONS, AttemptLog, JobRunner, RunnerSettings
 from fila.jobs.scheduler import DueRetry, RetryScheduler, RetrySource, SchedulerSettings
 from fila.jobs.settings import FilaSettings, QueueSettings
+from fila.jobs.task import Task, TaskOptions
 
 if TYPE_CHECKING:
     from fila.jobs.broker.queue import FilaQueue
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LAST_EXCEPTIONS",
+    "App",
+    "AppSettings",
     "AttemptLog",
     "Backpressure",
     "BreakerSettings",
@@ -88,8 +92,11 @@ __all__ = [
     "RunnerSettings",
     "SchedulerSettings",
     "Snapshot",
+    "Task",
     "TaskNotFound",
+    "TaskOptions",
     "UnknownPriority",
+    "Worker",
     "WorkerPool",
     "backpressure",
     "create_queue",

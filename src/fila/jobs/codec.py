@@ -27,7 +27,7 @@ class JsonCodec:
     """Jobs are JSON values: None, bool, int, float, str, lists of them, dicts of them by str."""
 
     def encode(self, job: Any) -> str:
-        problem = _problem(job, "job", 0)
+        problem = json_problem(job, "job")
         if problem:
             raise InvalidJob(problem)
         text = json.dumps(job, separators=(",", ":"), allow_nan=False)
@@ -67,7 +67,7 @@ class DataclassCodec:
 _MAX_DEPTH = 100
 
 
-def _problem(value: Any, place: str, depth: int) -> str | None:
+def json_problem(value: Any, place: str, depth: int = 0) -> str | None:
     """Why the value would not come back as it is, naming the place in it; None when it would."""
     if depth > _MAX_DEPTH:
         return f"{place} is nested deeper than {_MAX_DEPTH} levels"
@@ -81,12 +81,14 @@ def _problem(value: Any, place: str, depth: int) -> str | None:
     if type(value) is float:
         return None if value - value == 0 else f"{place} is {value!r}, which JSON cannot hold"
     if type(value) is list:
-        return next(filter(None, (_problem(each, f"{place}[{n}]", depth + 1) for n, each in enumerate(value))), None)
+        return next(
+            filter(None, (json_problem(each, f"{place}[{n}]", depth + 1) for n, each in enumerate(value))), None
+        )
     if type(value) is dict:
         for name, each in value.items():
             if type(name) is not str or not _encodable(name):
                 return f"{place} has the key {name!r}: keys are text"
-            if problem := _problem(each, f"{place}[{name!r}]", depth + 1):
+            if problem := json_problem(each, f"{place}[{name!r}]", depth + 1):
                 return problem
         return None
     return f"{place} is a {type(value).__name__}, which JSON cannot hold"

@@ -185,6 +185,11 @@ class PriorityDelayQueue:
         if waiting := self.snapshot()["depth"]:
             logger.warning("closed a queue in memory with jobs in it", extra={"jobs_lost": waiting})
 
+    def next_due(self) -> float | None:
+        """When the next scheduled job becomes ready."""
+        with self._lock:
+            return self._scheduled_heap[0][0] if self._scheduled_heap else None
+
     def take_all(self) -> list[QueueItem]:
         """Remove every job that waits, in the order in which they would be handed out."""
         with self._lock:

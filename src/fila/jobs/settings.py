@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -104,6 +104,15 @@ class QueueSettings:
         if _read(environ, {"use": ("USE_FILA_QUEUE", _flag)}).get("use", False):
             values["fila"] = FilaSettings(**_read(environ, _FILA_VARIABLES))
         return cls(**values)
+
+    def named(self, name: str) -> Self:
+        """The same for a queue of another name, with keys, or a queue of the broker, of its own."""
+        return replace(
+            self,
+            redis_ready_key=f"{self.redis_ready_key}/{name}",
+            redis_scheduled_key=f"{self.redis_scheduled_key}/{name}",
+            fila=None if self.fila is None else replace(self.fila, queue=name),
+        )
 
     @property
     def redis_url_redacted(self) -> str:

@@ -1,0 +1,239 @@
+"""`fila worker`: run the jobs of an app, and show each of them as a line.
+
+The first Ctrl-C or SIGTERM finishes what is being run; a second one does not wait.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fila.cli import output
+from fila.cli.reload import run_reloading
+
+if TYPE_CHECKING:
+    from fila.jobs import App, Worker
+
+_LOOKS: dict[str, dict[str, Any]] = {
+    "done": {"fg": "green"},
+    "repeated": {"fg": "cyan"},
+    "deferred": {"fg": "yellow"},
+    "retried": {"fg": "yellow", "bold": True},
+    "lost": {"fg": "red"},
+    "dead": {"fg": "red", "bold": True},
+}
+
+
+class Unusable(click.ClickException):
+    """The app cannot be run, for a reason that the user reads as one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(output.printable(message))
+
+
+class NoQueue(Unusable):
+    """The service behind the app's queue does not answer."""
+
+    exit_code = 3
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fila worker shop.jobs:app
+  fila worker shop.jobs:app --concurrency 16 --queue mail --queue reports
+  fila worker jobs:app --reload               in development
+  USE_REDIS_QUEUE=true REDIS_URL=redis://localhost:6379/0 fila worker shop.jobs:app
+"""
+)
+@click.argument("target", metavar="MODULE:APP")
+@click.option(
+    "--concurrency",
+    "-c",
+    type=click.IntRange(1, 1000),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Jobs of each queue to run at a time.",
+)
+@click.option("--queue", "-q", "queues", multiple=True, metavar="NAME", help="Only this queue; may be repeated.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for jobs that are being run when told to stop.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Tracebacks of failed jobs, and the logs of libraries.")
+@click.option("--reload", is_flag=True, help="Start again when a Python file here changes. For development.")
+def worker(target: str, concurrency: int, queues: Sequence[str], grace: float, *, verbose: bool, reload: bool) -> None:
+    """Run the jobs of an app until told to stop.
+
+    MODULE is looked for in the current folder too. The queue behind it is that of the app, or of the environment
+    (USE_REDIS_QUEUE, REDIS_URL, USE_FILA_QUEUE, FILA_ADDR; see docs/jobs.md).
+    """
+    if reload:
+        sys.exit(run_reloading([argument for argument in sys.argv[1:] if argument != "--reload"], Path.cwd()))
+    from fila.jobs import JobsError, PoolSettings, QueueUnavailable
+
+    log = _show_jobs(verbose=verbose)
+    app = load(target)
+    log.task_width = max((len(name) for name in app.tasks), default=0)
+    try:
+        workers = app.worker(PoolSettings(concurrency=concurrency, grace_seconds=grace), queues or None)
+    except QueueUnavailable as error:
+        raise NoQueue(str(error)) from error
+    except JobsError as error:
+        raise Unusable(str(error)) from error
+    _greet(app, target, workers, concurrency)
+    with _stop_signals() as stopped:
+        started = time.monotonic()
+        workers.start()
+        stopped.wait()
+        if workers.busy:
+            click.echo(f"Stopping: {output.count(workers.busy, 'job')} to finish (again to leave at once)", err=True)
+        finished = workers.stop()
+    app.close()
+    _part(log.counts, time.monotonic() - started)
+    sys.exit(0 if finished else 1)
+
+
+def load(target: str) -> App:
+    """The app that a text such as `shop.jobs:app` names. Raises UsageError or Unusable."""
+    from fila.jobs import App
+
+    module_name, colon, attribute = target.partition(":")
+    if not colon or not module_name or not attribute:
+        raise click.UsageError(f"{target!r} is not MODULE:APP, for example shop.jobs:app")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise Unusable(f"{module_name} needs a module that is not there: {error.name}") from error
+        raise Unusable(f"there is no module {module_name!r} here or installed") from error
+    except Exception as error:
+        raise Unusable(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+    found: object = module
+    for name in attribute.split("."):
+        found = getattr(found, name, None)
+    if not isinstance(found, App):
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        raise Unusable(f"{target} is {what}, not a fila.jobs.App")
+    return found
+
+
+class LiveLog(logging.Handler):
+    """A line for each job that ended; other logs as they are."""
+
+    def __init__(self, *, verbose: bool) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+        self.task_width = 0
+        self._verbose = verbose
+        self._colour = output.wants_colour(sys.stderr)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        outcome = getattr(record, "outcome", None)
+        if isinstance(outcome, str):
+            self.counts[outcome] += 1
+            line = self._job_line(record, outcome)
+        else:
+            said = output.printable(record.getMessage() + _details(record))
+            line = f"{self._moment(record)}  {record.levelname.lower():<8}  {said}"
+        if record.exc_info and (self._verbose or outcome is None):
+            line += "\n" + output.printable(logging.Formatter().formatException(record.exc_info), keep="\n")
+        click.echo(line, err=True, color=self._colour)
+
+    def _job_line(self, record: logging.LogRecord, outcome: str) -> str:
+        fields = record.__dict__
+        label = f"{outcome:<8}"
+        parts = [
+            self._moment(record),
+            click.style(label, **_LOOKS[outcome]) if self._colour else label,
+            output.printable(str(fields.get("task") or fields.get("queue"))).ljust(self.task_width),
+            output.duration_ms(1000 * fields["seconds"]).rjust(8),
+            output.printable(str(fields.get("correlation_id") or "-"))[:12].ljust(12),
+        ]
+        if fields["attempt"] > 1 or outcome != "done":
+            parts.append(f"attempt {fields['attempt']}")
+        if fields.get("error"):
+            parts.append(output.printable(fields["error"]))
+        return "  ".join(parts).rstrip()
+
+    def _moment(self, record: logging.LogRecord) -> str:
+        text = time.strftime("%H:%M:%S", time.localtime(record.created))
+        return click.style(text, dim=True) if self._colour else text
+
+
+#: What a log record may say besides its text, in this order.
+_DETAILS = ("reason", "redis", "breaker", "depth", "warn_depth", "jobs", "jobs_lost", "retries", "job_ids", "queue")
+
+
+def _details(record: logging.LogRecord) -> str:
+    return "".join(f"  {name}={record.__dict__[name]}" for name in _DETAILS if name in record.__dict__)
+
+
+def _show_jobs(*, verbose: bool) -> LiveLog:
+    from fila.jobs import CorrelationFilter
+
+    handler = LiveLog(verbose=verbose)
+    handler.addFilter(CorrelationFilter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO if verbose else logging.WARNING)
+    logging.getLogger("fila.jobs").setLevel(logging.INFO)
+    return handler
+
+
+def _greet(app: App, target: str, workers: Worker, concurrency: int) -> None:
+    backends = {app.queue(name).snapshot()["backend"] for name in workers.queues}
+    tasks = sorted(name for name, task in app.tasks.items() if task.choices.queue in workers.queues)
+    click.echo(f"{target}: {output.count(len(tasks), 'task')} on {', '.join(sorted(backends))}", err=True)
+    rows = [
+        ("queues", ", ".join(workers.queues)),
+        ("tasks", ", ".join(tasks) or "none"),
+        ("at a time", str(concurrency)),
+    ]
+    for name, value in rows:
+        click.echo(f"  {name:<10}{output.printable(value)}", err=True)
+    click.echo("Waiting for jobs. Stop with Ctrl-C.", err=True)
+
+
+def _part(counts: Counter[str], seconds: float) -> None:
+    total = sum(counts.values())
+    parts = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common())
+    said = f"Stopped after {output.duration_ms(1000 * seconds)}: {output.count(total, 'job')}"
+    click.echo(f"{said} ({parts})" if parts else said, err=True)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """An event that the first signal sets; the second ends the process."""
+    stopped = threading.Event()
+
+    def stop(_number: int, _frame: object) -> None:
+        if stopped.is_set():
+            os._exit(130)
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
