@@ -170,7 +170,8 @@ def test_an_interrupt_ends_a_consumer_quietly(fila, name, environment):
 
 def test_a_reader_that_goes_away_ends_a_consumer_quietly_and_loses_nothing(fila, name, environment):
     fila("queue", "create", name)
-    fila("enqueue", name, "--lines", stdin=b"x\n" * 20)
+    fila("enqueue", name, "--lines", stdin=(b"x" * 60_000 + b"\n") * 20)
+    # One line nearly fills the pipe, so that no more than the next can be printed before the reader is gone.
     consumer = start(environment, "consume", name, "--json", "--max-in-flight", "1")
     read = json.loads(consumer.stdout.readline())["id"]
     consumer.stdout.close()
