@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ConfigNotFoundError,
         ConsumeMessage,
         Consumer,
+        ConsumerStats,
         DeadLetter,
         EnqueueDecision,
         EnqueueManyError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         QueueSettings,
         QueueStats,
         SchedulerStats,
+        ThrottleStats,
         UnavailableError,
         WaitReason,
     )
@@ -56,6 +58,7 @@ __all__ = [
     "ConfigNotFoundError",
     "ConsumeMessage",
     "Consumer",
+    "ConsumerStats",
     "DeadLetter",
     "EnqueueDecision",
     "EnqueueManyError",
@@ -81,6 +84,7 @@ __all__ = [
     "QueueSettings",
     "QueueStats",
     "SchedulerStats",
+    "ThrottleStats",
     "UnavailableError",
     "WaitReason",
 ]

@@ -22,6 +22,7 @@ from fila.broker.queue import QueueState
 from fila.broker.recovery import recover
 from fila.broker.settle import token_text
 from fila.broker.state import BrokerState
+from fila.broker.stats import KeyOrder, QueueStats, look
 from fila.config import LimitsConfig, SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, StoreFailed
@@ -251,6 +252,12 @@ def messages_of(queue: QueueState) -> dict[int, tuple[Any, ...]]:
     places = dict(found)
     assert len(places) == len(found), "a message is in two places"
     return places
+
+
+def stats_of(queue: QueueState, limit: int = 20, now: int = START, **order: Any) -> QueueStats:
+    *_, told = look(queue, KeyOrder(limit=limit, **order), now)
+    assert told is not None
+    return told
 
 
 def snapshot_of(queue: QueueState, now: int) -> dict[str, Any]:

@@ -1,12 +1,11 @@
-"""Planning changes of queues, and looking at them."""
+"""Planning changes of queues."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from heapq import nlargest
 
 from fila.broker.admission import check_queue_name
 from fila.broker.commands import CreateQueue, DeleteQueue, UpdateQueue
-from fila.broker.queue import Counters, QueueState, dead_letter_name
+from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.state import BrokerState
 from fila.broker.tick import Tick
 from fila.core.errors import InvalidArgument, LimitExceeded, NotNow, QueueAlreadyExists, QueueNotFound, quoted
@@ -95,62 +94,3 @@ def _forget(state: BrokerState, queue: QueueState) -> None:
     queue.close()
     for consumer in queue.consumers.all():
         consumer.end(QueueNotFound(queue.name))
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSummary:
-    """The figures that tell at a glance how a queue is doing."""
-
-    name: str
-    depth: int
-    in_flight: int
-    delayed: int
-    active_keys: int
-    consumers: int
-    dead_letter_queue: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyStats:
-    """One fairness key of a queue."""
-
-    fairness_key: str
-    weight: int
-    pending: int
-    delivered: int
-    deficit: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueueStats:
-    """A queue in detail."""
-
-    summary: QueueSummary
-    record: QueueRecord
-    round: int
-    keys: list[KeyStats]
-    counters: Counters
-
-
-def summarize(queue: QueueState) -> QueueSummary:
-    return QueueSummary(
-        name=queue.name,
-        depth=queue.depth,
-        in_flight=len(queue.leases),
-        delayed=len(queue.schedule),
-        active_keys=queue.active_keys,
-        consumers=len(queue.consumers),
-        dead_letter_queue="" if queue.record.source else dead_letter_name(queue.name),
-    )
-
-
-def stats(queue: QueueState, max_keys: int) -> QueueStats:
-    """A queue in detail, with the `max_keys` fairness keys that have the most messages waiting."""
-    busiest = nlargest(max_keys, queue.keys.values(), key=lambda key: (key.ready, key.delivered))
-    return QueueStats(
-        summary=summarize(queue),
-        record=queue.record,
-        round=queue.drr.round,
-        keys=[KeyStats(key.name, key.weight, key.ready, key.delivered, key.deficit) for key in busiest],
-        counters=replace(queue.counters),
-    )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from fila.broker import admin, settings
+from fila.broker import settings
 from fila.broker.commands import (
     Command,
     CreateQueue,
@@ -22,6 +22,7 @@ from fila.broker.engine import Engine, Load
 from fila.broker.explain import Explanation, Found, explain, first_of, next_of, search
 from fila.broker.failure import Death, death_of
 from fila.broker.queue import QueueState
+from fila.broker.stats import KeyOrder, QueueStats, QueueSummary, look, summarize
 from fila.broker.trial import HookTrial, Subject, try_on
 from fila.core.consumers import Consumer
 from fila.core.errors import ECHO, BrokerError, InvalidArgument, NoSuchMessage, ShuttingDown, quoted
@@ -117,11 +118,16 @@ class Broker:
         """How a dead letter died; None for a message that did not."""
         return death_of(self._store, queue.name, seq)
 
-    def list_queues(self) -> list[admin.QueueSummary]:
-        return [admin.summarize(self.state.queues[name]) for name in sorted(self.state.queues)]
+    def list_queues(self) -> list[QueueSummary]:
+        return [summarize(self.state.queues[name]) for name in sorted(self.state.queues)]
 
-    def stats(self, name: str, max_keys: int) -> admin.QueueStats:
-        return admin.stats(self.state.queue(name), max_keys)
+    async def stats(self, name: str, order: KeyOrder) -> QueueStats:
+        """A queue in detail. Raises QueueNotFound. Lets others work in between."""
+        for told in look(self.state.queue(name), order, self._clock()):
+            if told is not None:
+                return told
+            await asyncio.sleep(0)
+        raise AssertionError("there is always an answer")
 
     async def explain(self, queue_name: str, message_id: str, fairness_key: str) -> Explanation:
         """Why a message, the first of a key, or the next of all is still waiting.

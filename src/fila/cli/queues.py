@@ -165,17 +165,25 @@ def list_queues(session: Session, /) -> None:
     epilog="""\b
 Examples:
   fila queue inspect orders
-  fila queue inspect orders --keys 100
+  fila queue inspect orders --keys 100 --sort oldest
   fila queue inspect orders --json | jq .counters"""
 )
 @click.argument("name")
 @click.option("--keys", type=click.IntRange(min=1), default=20, metavar="N", help="How many keys to show (default 20).")
+@click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="How many keys to leave out first.")
+@click.option(
+    "--sort",
+    type=click.Choice(["pending", "delivered", "weight", "oldest", "name"]),
+    default="pending",
+    help="The order of the keys (default: those with the longest backlog first).",
+)
+@click.option("--prefix", default="", metavar="TEXT", help="Only keys that begin so.")
 @session_options
 @pass_session
-def inspect(session: Session, /, name: str, keys: int) -> None:
-    """Show the figures, settings and fairness keys of the queue NAME, the keys with the longest backlog first."""
+def inspect(session: Session, /, name: str, keys: int, offset: int, sort: str, prefix: str) -> None:
+    """Show the figures, settings, consumers, limits and fairness keys of the queue NAME."""
     with session.client() as client:
-        stats = client.queue_stats(name, max_keys=keys)
+        stats = client.queue_stats(name, keys, sort=sort, offset=offset, key_prefix=prefix)
     if session.as_json:
         output.emit_json(views.stats_json(stats))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from fila.cli import output
 
 if TYPE_CHECKING:
-    from fila.client import QueueConfig, QueueInfo, QueueStats
+    from fila.client import KeyStats, QueueConfig, QueueInfo, QueueStats, ThrottleStats
 
 _SUMMARY = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers")
 _CONFIG = (
@@ -31,7 +32,9 @@ _CONFIG = (
     "script_memory_bytes",
 )
 _COUNTERS = ("enqueued", "delivered", "acked", "nacked", "expired", "returned", "dead_lettered")
-_KEY = ("fairness_key", "weight", "pending", "delivered", "deficit")
+_KEY = ("fairness_key", "weight", "pending", "delivered", "deficit", "share", "entitlement", "parked")
+_CONSUMER = ("number", "in_flight", "max_in_flight", "credit")
+_THROTTLE = ("key", "limit", "tokens", "in_flight", "passed", "held_up", "parked_keys")
 
 
 def held_messages(summary: QueueInfo) -> int:
@@ -53,7 +56,13 @@ def stats_json(stats: QueueStats) -> dict[str, Any]:
         "config": config_json(stats.config),
         "counters": _fields(stats.counters, _COUNTERS),
         "scheduler": _fields(stats.scheduler, ("quantum", "round", "active_keys")),
-        "keys": [_fields(key, _KEY) for key in stats.keys],
+        "runnable": stats.runnable,
+        "oldest_at": _iso(stats.oldest_at),
+        "deliveries_per_second": stats.deliveries_per_second,
+        "consumer_list": [_fields(one, _CONSUMER) for one in stats.consumers],
+        "throttles": [_fields(one, _THROTTLE) for one in stats.throttles],
+        "total_keys": stats.total_keys,
+        "keys": [_fields(key, _KEY) | {"oldest_at": _iso(key.oldest_at)} for key in stats.keys],
     }
 
 
@@ -70,9 +79,12 @@ def show_stats(stats: QueueStats) -> None:
     output.pairs(
         [
             ("depth", summary.depth),
-            ("in flight", summary.in_flight),
+            ("runnable now", stats.runnable),
             ("delayed", summary.delayed),
-            ("consumers", summary.consumers),
+            ("in flight", summary.in_flight),
+            ("oldest", _age(stats.oldest_at)),
+            ("deliveries a second", f"{stats.deliveries_per_second:,.1f}"),
+            ("consumers", f"{summary.consumers:,} ({sum(1 for one in stats.consumers if one.credit):,} with credit)"),
             ("dead letters", f"in {summary.dead_letter_queue}" if summary.dead_letter_queue else "are its messages"),
             ("created", output.moment(stats.created_at)),
         ]
@@ -81,12 +93,35 @@ def show_stats(stats: QueueStats) -> None:
     show_config(stats.config)
     _section("\nSince the server started")
     output.pairs([(name.replace("_", " "), getattr(stats.counters, name)) for name in _COUNTERS])
-    active = stats.scheduler.active_keys
-    _section(f"\nFairness keys ({active:,} active, round {stats.scheduler.round:,})")
+    if stats.throttles:
+        _section("\nLimits")
+        throttle_titles = ("THROTTLE KEY", "LIMIT", "TOKENS", "IN FLIGHT", "PASSED", "HELD UP", "PARKED KEYS")
+        output.table(throttle_titles, [_throttle(one) for one in stats.throttles])
+    _section(f"\nFairness keys ({stats.scheduler.active_keys:,} active, round {stats.scheduler.round:,})")
     if stats.keys:
-        output.table(("KEY", "WEIGHT", "PENDING", "DELIVERED", "DEFICIT"), [_row(key, _KEY) for key in stats.keys])
-    if active > len(stats.keys):
-        click.echo(f"{len(stats.keys):,} of {active:,} keys; --keys N shows more", err=True)
+        titles = ("KEY", "WEIGHT", "PENDING", "OLDEST", "DELIVERED", "SHARE", "ENTITLED", "DEFICIT", "STATE")
+        output.table(titles, [_key(key) for key in stats.keys])
+    if stats.total_keys > len(stats.keys):
+        click.echo(f"{len(stats.keys):,} of {stats.total_keys:,} keys; --keys N and --offset N show others", err=True)
+
+
+def _key(key: KeyStats) -> list[str | int]:
+    state = "parked" if key.parked else "active" if key.pending else "idle"
+    shares = [f"{part:.1%}" for part in (key.share, key.entitlement)]
+    return [key.fairness_key, key.weight, key.pending, _age(key.oldest_at), key.delivered, *shares, key.deficit, state]
+
+
+def _throttle(one: ThrottleStats) -> list[str | int]:
+    tokens = "-" if one.tokens is None else f"{one.tokens:,.1f}"
+    return [one.key, one.limit or "none", tokens, one.in_flight, one.passed, one.held_up, one.parked_keys]
+
+
+def _age(since: datetime | None) -> str:
+    return "-" if since is None else f"{max(0.0, (datetime.now(UTC) - since).total_seconds()):,.1f} s"
+
+
+def _iso(when: datetime | None) -> str | None:
+    return when.isoformat() if when is not None else None
 
 
 def config_json(config: QueueConfig) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The Python SDK. Import its public names from `fila`."""
 
 from fila.client.admin import (
+    ConsumerStats,
     EnqueueDecision,
     Explanation,
     FailureDecision,
@@ -12,6 +13,7 @@ from fila.client.admin import (
     QueueSettings,
     QueueStats,
     SchedulerStats,
+    ThrottleStats,
     WaitReason,
 )
 from fila.client.aio import AsyncClient, AsyncConsumer
@@ -46,6 +48,7 @@ __all__ = [
     "ConfigNotFoundError",
     "ConsumeMessage",
     "Consumer",
+    "ConsumerStats",
     "DeadLetter",
     "EnqueueDecision",
     "EnqueueManyError",
@@ -71,6 +74,7 @@ __all__ = [
     "QueueSettings",
     "QueueStats",
     "SchedulerStats",
+    "ThrottleStats",
     "UnavailableError",
     "WaitReason",
 ]

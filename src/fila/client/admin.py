@@ -88,6 +88,41 @@ class KeyStats:
     pending: int
     delivered: int
     deficit: int
+    #: Its part of all that was delivered, and the part that its weight entitles it to.
+    share: float
+    entitlement: float
+    #: When its oldest message that is ready was enqueued.
+    oldest_at: datetime | None
+    #: Whether throttles hold up all that it has.
+    parked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStats:
+    """One consumer of a queue."""
+
+    number: int
+    in_flight: int
+    max_in_flight: int
+    #: How many more it may be handed now.
+    credit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleStats:
+    """One throttle key that messages of a queue wait for or are limited by."""
+
+    key: str
+    #: As set; empty when it has none any more.
+    limit: str
+    #: None when the limit has no rate.
+    tokens: float | None
+    in_flight: int
+    #: Messages that went through, and how often it held a fairness key up, since the server started.
+    passed: int
+    held_up: int
+    #: Fairness keys of this queue that wait for it.
+    parked_keys: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +158,18 @@ class QueueStats:
     counters: QueueCounters
     scheduler: SchedulerStats
     created_at: datetime
-    #: Those with the most pending messages first.
+    #: Messages that nothing but their turn and the consumers hold up.
+    runnable: int
+    #: When the oldest message that is ready was enqueued.
+    oldest_at: datetime | None
+    #: Over the last seconds.
+    deliveries_per_second: float
+    consumers: tuple[ConsumerStats, ...]
+    throttles: tuple[ThrottleStats, ...]
+    #: In the order that was asked for.
     keys: tuple[KeyStats, ...]
+    #: How many fairness keys there are, of which `keys` is a page.
+    total_keys: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +300,13 @@ class Admin:
         response = await self._call(self._stub.ListQueues, admin_pb2.ListQueuesRequest())
         return [_info(summary) for summary in response.queues]
 
-    async def queue_stats(self, name: str, max_keys: int = 20) -> QueueStats:
-        response = await self._call(self._stub.GetStats, admin_pb2.GetStatsRequest(queue=name, max_keys=max_keys))
+    async def queue_stats(
+        self, name: str, max_keys: int = 20, sort: str = "", offset: int = 0, key_prefix: str = ""
+    ) -> QueueStats:
+        request = admin_pb2.GetStatsRequest(
+            queue=name, max_keys=max_keys, sort=sort, offset=offset, key_prefix=key_prefix
+        )
+        response = await self._call(self._stub.GetStats, request)
         return QueueStats(
             summary=_info(response.summary),
             config=_config(response.config),
@@ -273,9 +323,26 @@ class Admin:
                 response.scheduler.quantum, response.scheduler.round, response.scheduler.active_keys
             ),
             created_at=response.created_at.ToDatetime(UTC),
-            keys=tuple(
-                KeyStats(key.fairness_key, key.weight, key.pending, key.delivered, key.deficit) for key in response.keys
+            runnable=response.runnable,
+            oldest_at=response.oldest_at.ToDatetime(UTC) if response.HasField("oldest_at") else None,
+            deliveries_per_second=response.deliveries_per_second,
+            consumers=tuple(
+                ConsumerStats(one.number, one.in_flight, one.max_in_flight, one.credit) for one in response.consumers
             ),
+            throttles=tuple(
+                ThrottleStats(
+                    one.key,
+                    one.limit,
+                    one.tokens if one.HasField("tokens") else None,
+                    one.in_flight,
+                    one.passed,
+                    one.held_up,
+                    one.parked_keys,
+                )
+                for one in response.throttles
+            ),
+            keys=tuple(_key(key) for key in response.keys),
+            total_keys=response.total_keys,
         )
 
 
@@ -372,6 +439,20 @@ def _trial(trial: admin_pb2.HookTrial) -> HookTrial:
 def _config(config: admin_pb2.QueueConfig) -> QueueConfig:
     plain = {field.name: getattr(config, field.name) for field in fields(QueueConfig)}
     return QueueConfig(**plain | {"throttle_headers": tuple(config.throttle_headers.names)})
+
+
+def _key(key: admin_pb2.KeyStats) -> KeyStats:
+    return KeyStats(
+        fairness_key=key.fairness_key,
+        weight=key.weight,
+        pending=key.pending,
+        delivered=key.delivered,
+        deficit=key.deficit,
+        share=key.share,
+        entitlement=key.entitlement,
+        oldest_at=key.oldest_at.ToDatetime(UTC) if key.HasField("oldest_at") else None,
+        parked=key.parked,
+    )
 
 
 def _info(summary: admin_pb2.QueueSummary) -> QueueInfo:

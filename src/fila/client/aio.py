@@ -200,9 +200,14 @@ class AsyncClient:
         """All queues, in the order of their names."""
         return await self._session().admin.list_queues()
 
-    async def queue_stats(self, name: str, max_keys: int = 20) -> QueueStats:
-        """A queue in detail, with those fairness keys that have most to deliver. Raises QueueNotFoundError."""
-        return await self._session().admin.queue_stats(name, max_keys)
+    async def queue_stats(
+        self, name: str, max_keys: int = 20, *, sort: str = "pending", offset: int = 0, key_prefix: str = ""
+    ) -> QueueStats:
+        """A queue in detail, with a page of its fairness keys. Raises QueueNotFoundError.
+
+        `sort` is "pending", "delivered", "weight" or "oldest", each with the largest first, or "name".
+        """
+        return await self._session().admin.queue_stats(name, max_keys, sort, offset, key_prefix)
 
     def _session(self) -> Session:
         if self._closed:

@@ -192,9 +192,14 @@ class Client:
         """All queues, in the order of their names."""
         return self._thread.run(self._session.admin.list_queues())
 
-    def queue_stats(self, name: str, max_keys: int = 20) -> QueueStats:
-        """A queue in detail, with those fairness keys that have most to deliver. Raises QueueNotFoundError."""
-        return self._thread.run(self._session.admin.queue_stats(name, max_keys))
+    def queue_stats(
+        self, name: str, max_keys: int = 20, *, sort: str = "pending", offset: int = 0, key_prefix: str = ""
+    ) -> QueueStats:
+        """A queue in detail, with a page of its fairness keys. Raises QueueNotFoundError.
+
+        `sort` is "pending", "delivered", "weight" or "oldest", each with the largest first, or "name".
+        """
+        return self._thread.run(self._session.admin.queue_stats(name, max_keys, sort, offset, key_prefix))
 
     def _send(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
         sent: ThreadReply[list[str | FilaError]] = ThreadReply()

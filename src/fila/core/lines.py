@@ -123,6 +123,7 @@ class Lines:
 
     def _shut(self, key: FairKey, lane: Lane, line: Line, cost: int, trace: Trace) -> None:
         key.shut_off(lane, line, cost)
+        line.throttle.held_up += 1
         if line not in key.called and key not in line.keys:
             if key.tickets is None:
                 key.tickets = {}

@@ -176,7 +176,19 @@ class Throttle:
     Kept alive by its limit and by the lanes that use it; forgotten with the last of them.
     """
 
-    __slots__ = ("__weakref__", "_manager", "alarm", "bucket", "cap", "in_flight", "limit", "name", "waiting")
+    __slots__ = (
+        "__weakref__",
+        "_manager",
+        "alarm",
+        "bucket",
+        "cap",
+        "held_up",
+        "in_flight",
+        "limit",
+        "name",
+        "passed",
+        "waiting",
+    )
 
     def __init__(self, name: str, manager: "ThrottleManager") -> None:
         self.name = name
@@ -184,6 +196,10 @@ class Throttle:
         self.bucket: TokenBucket | None = None
         self.cap: int | None = None
         self.in_flight = 0
+        self.passed = 0
+        """Messages that went through since the broker started."""
+        self.held_up = 0
+        """How often it did not let a fairness key go on."""
         self.waiting: dict[Waiting, None] = {}
         """One for each queue; who was let pass last stands last."""
         self.alarm: int | None = None
@@ -214,6 +230,7 @@ class Throttle:
     def charge(self, count: int, cost: int) -> None:
         """Let messages pass that were found to be allowed."""
         self.in_flight += count
+        self.passed += count
         bucket = self.bucket
         if bucket is not None:
             bucket.spend(count * cost)
@@ -222,6 +239,7 @@ class Throttle:
         """Undo that a message passed, at the same point in time."""
         if self.bucket is not None:
             self.bucket.refund(cost)
+        self.passed -= 1
         self.release()
 
     def release(self) -> None:

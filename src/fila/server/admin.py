@@ -7,9 +7,9 @@ import grpc
 import structlog
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from fila.broker import admin
 from fila.broker.broker import Broker
 from fila.broker.explain import Explanation
+from fila.broker.stats import SORTS, KeyOrder, KeyStats, QueueStats, QueueSummary
 from fila.broker.trial import HookTrial, Subject
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import ConfigNotFound, InvalidArgument
@@ -53,7 +53,7 @@ class FilaAdmin:
         return pb.ListQueuesResponse(queues=[write_summary(summary) for summary in self._broker.list_queues()])
 
     async def get_stats(self, request: pb.GetStatsRequest, _: Context) -> pb.GetStatsResponse:
-        return write_stats(self._broker.stats(request.queue, min(request.max_keys or DEFAULT_KEYS, MAX_KEYS)))
+        return write_stats(await self._broker.stats(request.queue, read_order(request)))
 
     async def set_config(self, request: pb.SetConfigRequest, context: Context) -> pb.SetConfigResponse:
         before = await self._broker.set_config(request.key, request.value)
@@ -239,7 +239,7 @@ def write_trial(trial: HookTrial) -> pb.HookTrial:
     return written
 
 
-def write_summary(summary: admin.QueueSummary) -> pb.QueueSummary:
+def write_summary(summary: QueueSummary) -> pb.QueueSummary:
     return pb.QueueSummary(
         name=summary.name,
         depth=summary.depth,
@@ -251,22 +251,43 @@ def write_summary(summary: admin.QueueSummary) -> pb.QueueSummary:
     )
 
 
-def write_stats(stats: admin.QueueStats) -> pb.GetStatsResponse:
+def read_order(request: pb.GetStatsRequest) -> KeyOrder:
+    """Raises InvalidArgument."""
+    sort = request.sort or "pending"
+    if sort != "name" and sort not in SORTS:
+        raise InvalidArgument(f"sort must be one of {', '.join([*SORTS, 'name'])}")
+    return KeyOrder(sort, min(request.max_keys or DEFAULT_KEYS, MAX_KEYS), request.offset, request.key_prefix)
+
+
+def write_stats(stats: QueueStats) -> pb.GetStatsResponse:
     record, counters = stats.record, stats.counters
     return pb.GetStatsResponse(
         summary=write_summary(stats.summary),
         config=write_settings(record),
         created_at=_timestamp(record.created_at),
         scheduler=pb.SchedulerStats(quantum=record.quantum, round=stats.round, active_keys=stats.summary.active_keys),
-        keys=[
-            pb.KeyStats(
-                fairness_key=key.fairness_key,
-                weight=key.weight,
-                pending=key.pending,
-                delivered=key.delivered,
-                deficit=key.deficit,
+        keys=[_write_key(key) for key in stats.keys],
+        total_keys=stats.total_keys,
+        runnable=stats.runnable,
+        oldest_at=_timestamp(stats.oldest_at) if stats.oldest_at else None,
+        deliveries_per_second=stats.deliveries_per_second,
+        consumers=[
+            pb.ConsumerStats(
+                number=one.number, in_flight=one.in_flight, max_in_flight=one.max_in_flight, credit=one.credit
             )
-            for key in stats.keys
+            for one in stats.consumers
+        ],
+        throttles=[
+            pb.ThrottleStats(
+                key=one.key,
+                limit=one.limit,
+                tokens=one.tokens,
+                in_flight=one.in_flight,
+                passed=one.passed,
+                held_up=one.held_up,
+                parked_keys=one.parked_keys,
+            )
+            for one in stats.throttles
         ],
         counters=pb.QueueCounters(
             enqueued=counters.enqueued,
@@ -277,4 +298,18 @@ def write_stats(stats: admin.QueueStats) -> pb.GetStatsResponse:
             returned=counters.returned,
             dead_lettered=counters.dead_lettered,
         ),
+    )
+
+
+def _write_key(key: KeyStats) -> pb.KeyStats:
+    return pb.KeyStats(
+        fairness_key=key.fairness_key,
+        weight=key.weight,
+        pending=key.pending,
+        delivered=key.delivered,
+        deficit=key.deficit,
+        share=key.share,
+        entitlement=key.entitlement,
+        oldest_at=_timestamp(key.oldest_at) if key.oldest_at else None,
+        parked=key.parked,
     )

@@ -120,28 +120,76 @@ class QueueSummary(_message.Message):
     def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., delayed: _Optional[int] = ..., active_keys: _Optional[int] = ..., consumers: _Optional[int] = ..., dead_letter_queue: _Optional[str] = ...) -> None: ...
 
 class GetStatsRequest(_message.Message):
-    __slots__ = ("queue", "max_keys")
+    __slots__ = ("queue", "max_keys", "sort", "offset", "key_prefix")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     MAX_KEYS_FIELD_NUMBER: _ClassVar[int]
+    SORT_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    KEY_PREFIX_FIELD_NUMBER: _ClassVar[int]
     queue: str
     max_keys: int
-    def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
+    sort: str
+    offset: int
+    key_prefix: str
+    def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ..., sort: _Optional[str] = ..., offset: _Optional[int] = ..., key_prefix: _Optional[str] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters")
+    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys")
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     SCHEDULER_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    RUNNABLE_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_AT_FIELD_NUMBER: _ClassVar[int]
+    DELIVERIES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    THROTTLES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_KEYS_FIELD_NUMBER: _ClassVar[int]
     summary: QueueSummary
     config: QueueConfig
     created_at: _timestamp_pb2.Timestamp
     scheduler: SchedulerStats
     keys: _containers.RepeatedCompositeFieldContainer[KeyStats]
     counters: QueueCounters
-    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ...) -> None: ...
+    runnable: int
+    oldest_at: _timestamp_pb2.Timestamp
+    deliveries_per_second: float
+    consumers: _containers.RepeatedCompositeFieldContainer[ConsumerStats]
+    throttles: _containers.RepeatedCompositeFieldContainer[ThrottleStats]
+    total_keys: int
+    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ...) -> None: ...
+
+class ConsumerStats(_message.Message):
+    __slots__ = ("number", "in_flight", "max_in_flight", "credit")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    in_flight: int
+    max_in_flight: int
+    credit: int
+    def __init__(self, number: _Optional[int] = ..., in_flight: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., credit: _Optional[int] = ...) -> None: ...
+
+class ThrottleStats(_message.Message):
+    __slots__ = ("key", "limit", "tokens", "in_flight", "passed", "held_up", "parked_keys")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    PASSED_FIELD_NUMBER: _ClassVar[int]
+    HELD_UP_FIELD_NUMBER: _ClassVar[int]
+    PARKED_KEYS_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    limit: str
+    tokens: float
+    in_flight: int
+    passed: int
+    held_up: int
+    parked_keys: int
+    def __init__(self, key: _Optional[str] = ..., limit: _Optional[str] = ..., tokens: _Optional[float] = ..., in_flight: _Optional[int] = ..., passed: _Optional[int] = ..., held_up: _Optional[int] = ..., parked_keys: _Optional[int] = ...) -> None: ...
 
 class QueueCounters(_message.Message):
     __slots__ = ("enqueued", "delivered", "acked", "nacked", "expired", "returned", "dead_lettered")
@@ -172,18 +220,26 @@ class SchedulerStats(_message.Message):
     def __init__(self, quantum: _Optional[int] = ..., round: _Optional[int] = ..., active_keys: _Optional[int] = ...) -> None: ...
 
 class KeyStats(_message.Message):
-    __slots__ = ("fairness_key", "weight", "pending", "delivered", "deficit")
+    __slots__ = ("fairness_key", "weight", "pending", "delivered", "deficit", "share", "entitlement", "oldest_at", "parked")
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     DEFICIT_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    ENTITLEMENT_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_AT_FIELD_NUMBER: _ClassVar[int]
+    PARKED_FIELD_NUMBER: _ClassVar[int]
     fairness_key: str
     weight: int
     pending: int
     delivered: int
     deficit: int
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., pending: _Optional[int] = ..., delivered: _Optional[int] = ..., deficit: _Optional[int] = ...) -> None: ...
+    share: float
+    entitlement: float
+    oldest_at: _timestamp_pb2.Timestamp
+    parked: bool
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., pending: _Optional[int] = ..., delivered: _Optional[int] = ..., deficit: _Optional[int] = ..., share: _Optional[float] = ..., entitlement: _Optional[float] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parked: _Optional[bool] = ...) -> None: ...
 
 class SetConfigRequest(_message.Message):
     __slots__ = ("key", "value")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fila.broker.admin import stats, summarize
+from fila.broker.stats import summarize
 from fila.core.errors import QueueAlreadyExists, QueueNotFound
 from fila.storage.base import Family
-from tests.helpers.broker import START, incoming
+from tests.helpers.broker import START, incoming, stats_of
 
 
 def fill(driver, queue):
@@ -122,7 +122,7 @@ class TestLooking:
     def test_stats_name_the_busiest_keys(self, driver):
         for key, count in {"a": 1, "b": 3, "c": 2}.items():
             driver.enqueue(*[incoming("q", headers={"tenant": key, "weight": "7"})] * count)
-        found = stats(driver.queue("q"), 2)
+        found = stats_of(driver.queue("q"), 2)
         assert [(key.fairness_key, key.pending, key.weight) for key in found.keys] == [("b", 3, 7), ("c", 2, 7)]
 
     def test_counters_say_what_happened(self, driver):
@@ -138,11 +138,11 @@ class TestLooking:
         driver.settle_down()
         driver.leave(consumer)
         driver.settle_down()
-        counters = stats(driver.queue("q"), 1).counters
+        counters = stats_of(driver.queue("q"), 1).counters
         assert (counters.enqueued, counters.acked, counters.nacked) == (4, 1, 1)
         assert (counters.expired, counters.returned, counters.delivered) == (3, 3, 8)
 
     def test_what_was_looked_at_does_not_change_afterwards(self, driver):
-        found = stats(driver.queue("q"), 1)
+        found = stats_of(driver.queue("q"), 1)
         driver.send("q")
         assert found.counters.enqueued == 0

@@ -9,7 +9,16 @@ from click.testing import CliRunner
 
 from fila.cli.main import cli
 from fila.cli.session import Session
-from fila.client import KeyStats, QueueConfig, QueueCounters, QueueInfo, QueueStats, SchedulerStats
+from fila.client import (
+    ConsumerStats,
+    KeyStats,
+    QueueConfig,
+    QueueCounters,
+    QueueInfo,
+    QueueStats,
+    SchedulerStats,
+    ThrottleStats,
+)
 
 
 @dataclass
@@ -61,8 +70,8 @@ class FakeClient:
         self._call("list_queues")
         return self.queues
 
-    def queue_stats(self, name, max_keys=20):
-        self._call("queue_stats", name, max_keys)
+    def queue_stats(self, name, max_keys=20, **order):
+        self._call("queue_stats", name, max_keys, order)
         return stats(name)
 
     def enqueue(self, queue, headers, payload, **options):
@@ -118,7 +127,27 @@ def stats(name):
         config=queue_config(),
         created_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
         scheduler=SchedulerStats(quantum=10, round=7, active_keys=40),
-        keys=(KeyStats(fairness_key="acme", weight=3, pending=12000, delivered=5, deficit=-2),),
+        runnable=11_990,
+        oldest_at=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC),
+        deliveries_per_second=12.5,
+        consumers=(ConsumerStats(number=4, in_flight=2, max_in_flight=100, credit=98),),
+        throttles=(
+            ThrottleStats("provider:aws", "rate=5", tokens=0.25, in_flight=1, passed=7, held_up=3, parked_keys=1),
+        ),
+        keys=(
+            KeyStats(
+                fairness_key="acme",
+                weight=3,
+                pending=12000,
+                delivered=5,
+                deficit=-2,
+                share=0.5,
+                entitlement=0.75,
+                oldest_at=None,
+                parked=True,
+            ),
+        ),
+        total_keys=40,
         counters=QueueCounters(enqueued=12007, delivered=7, acked=5, nacked=0, expired=0, returned=0, dead_lettered=0),
     )
 

@@ -44,21 +44,26 @@ def test_an_empty_list_is_no_table(fila):
 
 def test_inspect_shows_figures_settings_counters_and_keys(fila):
     shown = fila("queue", "inspect", "orders").stdout
-    for part in ('Queue "orders"', "12,000", "30 s", "tenant", "5 min", "enqueued", "12,007", "acme", "-2", "round 7"):
+    parts = ["12,000", "11,990", "12.5", "1 (1 with credit)", "30 s", "tenant", "5 min", "enqueued", "12,007"]
+    parts += ["provider:aws", "rate=5", "0.2", "acme", "-2", "50.0%", "75.0%", "parked", "round 7"]
+    for part in ('Queue "orders"', *parts):
         assert part in shown
 
 
 def test_inspect_says_when_there_are_more_keys(fila, client):
     result = fila("queue", "inspect", "orders", "--keys", "1")
-    assert client.calls == [("queue_stats", "orders", 1)]
-    assert result.stderr == "1 of 40 keys; --keys N shows more\n"
+    assert client.calls == [("queue_stats", "orders", 1, {"sort": "pending", "offset": 0, "key_prefix": ""})]
+    assert result.stderr == "1 of 40 keys; --keys N and --offset N show others\n"
 
 
 def test_inspect_in_json_has_everything(fila):
     shown = json.loads(fila("queue", "inspect", "orders", "--json").stdout)
     assert shown["config"]["visibility_timeout_ms"] == 30_000
     assert shown["counters"]["enqueued"] == 12007
-    assert shown["keys"][0] == {"fairness_key": "acme", "weight": 3, "pending": 12000, "delivered": 5, "deficit": -2}
+    assert shown["keys"][0]["fairness_key"] == "acme"
+    assert shown["keys"][0]["entitlement"] == 0.75
+    assert shown["throttles"][0]["parked_keys"] == 1
+    assert shown["consumer_list"] == [{"number": 4, "in_flight": 2, "max_in_flight": 100, "credit": 98}]
 
 
 def test_delete_in_a_pipe_does_not_ask(fila):

@@ -2,12 +2,11 @@
 
 import pytest
 
-from fila.broker.admin import stats
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import InvalidArgument
 from fila.server.admin import read_queue, write_stats
 from fila.v1 import admin_pb2 as pb
-from tests.helpers.broker import START, Driver, incoming
+from tests.helpers.broker import START, Driver, incoming, stats_of
 
 DEFAULTS = SchedulerConfig(quantum=7, visibility_timeout_ms=8_000, dedup_window_ms=9_000)
 
@@ -72,7 +71,7 @@ def test_stats_tell_settings_counters_and_keys():
     consumer = driver.join("q", 1)
     driver.settle_down()
     driver.nack("q", consumer.got[0].id)
-    told = write_stats(stats(driver.queue("q"), 10))
+    told = write_stats(stats_of(driver.queue("q"), 10))
     assert told.config == pb.QueueConfig(
         visibility_timeout_ms=30_000,
         fairness_header="tenant",

@@ -1,0 +1,246 @@
+"""What there is to know of a queue at one moment.
+
+Looking must not hold up delivery, and a queue may have very many fairness keys: everything that goes over all of them
+is done in strides, between which the caller lets others work. Figures of one answer may then be a few milliseconds
+apart; each one is exact.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from heapq import heappush, heappushpop
+from typing import Any
+
+from fila.broker.queue import Counters, QueueState, dead_letter_name
+from fila.core.drr import PARKED
+from fila.core.pending import FairKey
+from fila.core.throttle import Throttle
+from fila.storage.codec import QueueRecord
+
+STRIDE = 5000
+"""Fairness keys that are looked at in one go."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    """The figures that tell at a glance how a queue is doing."""
+
+    name: str
+    depth: int
+    in_flight: int
+    delayed: int
+    active_keys: int
+    consumers: int
+    dead_letter_queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStats:
+    """One fairness key of a queue."""
+
+    fairness_key: str
+    weight: int
+    pending: int
+    delivered: int
+    deficit: int
+    share: float
+    """Its part of what was delivered of all keys that are listed or not."""
+    entitlement: float
+    """Its weight's part of all weights."""
+    oldest_at: int
+    """When its oldest message that is ready was enqueued; 0 if there is none."""
+    parked: bool
+    """Whether throttles hold up all that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleStats:
+    """One throttle key that holds up messages of a queue, or has a limit and is used by it."""
+
+    key: str
+    limit: str
+    """Empty when it has none any more."""
+    tokens: float | None
+    in_flight: int
+    passed: int
+    held_up: int
+    parked_keys: int
+    """Fairness keys of the queue that stand in its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStats:
+    """One consumer."""
+
+    number: int
+    in_flight: int
+    max_in_flight: int
+    credit: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """A queue in detail."""
+
+    summary: QueueSummary
+    record: QueueRecord
+    round: int
+    counters: Counters
+    deliveries_per_second: float
+    runnable: int
+    """Messages that nothing but their turn and the consumers hold up."""
+    oldest_at: int
+    """When the oldest message that is ready was enqueued; 0 if there is none."""
+    consumers: list[ConsumerStats]
+    throttles: list[ThrottleStats]
+    keys: list[KeyStats]
+    total_keys: int
+    """How many keys there are, of which `keys` is a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """Which fairness keys to tell of, in which order."""
+
+    sort: str = "pending"
+    limit: int = 20
+    offset: int = 0
+    prefix: str = ""
+
+
+SORTS: dict[str, Callable[[FairKey], Any]] = {
+    "pending": lambda key: (key.ready, key.delivered),
+    "delivered": lambda key: (key.delivered, key.ready),
+    "weight": lambda key: (key.weight, key.ready),
+    "oldest": lambda key: -_oldest(key) if key.ready else -(1 << 64),
+}
+"""Largest first. By "name", which is not among them, the smallest first."""
+
+
+def summarize(queue: QueueState) -> QueueSummary:
+    return QueueSummary(
+        name=queue.name,
+        depth=queue.depth,
+        in_flight=len(queue.leases),
+        delayed=len(queue.schedule),
+        active_keys=queue.active_keys,
+        consumers=len(queue.consumers),
+        dead_letter_queue="" if queue.record.source else dead_letter_name(queue.name),
+    )
+
+
+@dataclass(slots=True)
+class _Totals:
+    """Of all fairness keys."""
+
+    weight: int = 0
+    delivered: int = 0
+    runnable: int = 0
+    oldest: int = 0
+    throttles: dict[Throttle, None] = field(default_factory=dict)
+
+    def add(self, key: FairKey) -> None:
+        self.weight += key.weight
+        self.delivered += key.delivered
+        self.runnable += key.ready
+        if key.ready:
+            oldest = _oldest(key)
+            self.oldest = min(self.oldest or oldest, oldest)
+        if key.throttled:
+            for lane in key.lanes.values():
+                self.throttles.update(dict.fromkeys(lane.throttles))
+                if lane.gate is not None:
+                    self.runnable -= len(lane)
+
+
+def look(queue: QueueState, order: KeyOrder, now: int) -> Iterator[QueueStats | None]:
+    """A queue in detail, at the end. Yields None where the caller may let others work."""
+    totals, page = _Totals(), _Page(order)
+    for step, key in enumerate(list(queue.keys.values()), 1):
+        totals.add(key)
+        page.add(key)
+        if not step % STRIDE:
+            yield None
+    keys = [_key_stats(key, totals) for key in page.chosen()]
+    yield QueueStats(
+        summary=summarize(queue),
+        record=queue.record,
+        round=queue.drr.round,
+        counters=replace(queue.counters),
+        deliveries_per_second=queue.pace.per_second(now),
+        runnable=totals.runnable,
+        oldest_at=totals.oldest,
+        consumers=[
+            ConsumerStats(one.number, one.in_flight, one.max_in_flight, max(0, one.credit))
+            for one in queue.consumers.all()
+        ],
+        throttles=_throttle_stats(queue, totals, now),
+        keys=keys,
+        total_keys=page.total,
+    )
+
+
+class _Page:
+    """The keys that are asked for, found without putting all in order."""
+
+    def __init__(self, order: KeyOrder) -> None:
+        self._order = order
+        self._size = order.offset + order.limit
+        self._rank = SORTS.get(order.sort)
+        self._best: list[tuple[Any, int, FairKey]] = []
+        self._names: list[FairKey] = []
+        self.total = 0
+
+    def add(self, key: FairKey) -> None:
+        if not key.name.startswith(self._order.prefix):
+            return
+        self.total += 1
+        if self._rank is None:
+            self._names.append(key)
+            return
+        entry = (self._rank(key), -self.total, key)
+        if len(self._best) < self._size:
+            heappush(self._best, entry)
+        elif self._size:
+            heappushpop(self._best, entry)
+
+    def chosen(self) -> list[FairKey]:
+        if self._rank is None:
+            ordered = sorted(self._names, key=lambda key: key.name)
+        else:
+            ordered = [key for _, _, key in sorted(self._best, key=lambda entry: entry[:2], reverse=True)]
+        return ordered[self._order.offset : self._size]
+
+
+def _key_stats(key: FairKey, totals: _Totals) -> KeyStats:
+    return KeyStats(
+        fairness_key=key.name,
+        weight=key.weight,
+        pending=key.ready,
+        delivered=key.delivered,
+        deficit=key.deficit,
+        share=key.delivered / totals.delivered if totals.delivered else 0.0,
+        entitlement=key.weight / totals.weight,
+        oldest_at=_oldest(key) if key.ready else 0,
+        parked=key.place == PARKED,
+    )
+
+
+def _throttle_stats(queue: QueueState, totals: _Totals, now: int) -> list[ThrottleStats]:
+    standing = {line.throttle: len(line.keys) for line in queue.drr.lines.all()}
+    return [
+        ThrottleStats(
+            key=throttle.name,
+            limit=str(throttle.limit) if throttle.limit is not None else "",
+            tokens=throttle.bucket.tokens(now) if throttle.bucket is not None else None,
+            in_flight=throttle.in_flight,
+            passed=throttle.passed,
+            held_up=throttle.held_up,
+            parked_keys=standing.get(throttle, 0),
+        )
+        for throttle in sorted(totals.throttles, key=lambda throttle: (-standing.get(throttle, 0), throttle.name))
+        if throttle.limit is not None or throttle in standing
+    ]
+
+
+def _oldest(key: FairKey) -> int:
+    return min(lane.oldest for lane in key.lanes.values())
