@@ -102,7 +102,7 @@ class Hooks:
             return Placement()
         began = self._clock_ns()
         try:
-            placement = self._ready().enqueue(headers, payload_size)
+            placement = (self._engine or self._afresh()).enqueue(headers, payload_size)
         except Exception as error:  # noqa: BLE001 - a hook never hurts the broker
             self._failed("on_enqueue", stats, breaker, error, now_ns)
             placement = Placement()
@@ -123,7 +123,7 @@ class Hooks:
             return Verdict()
         began = self._clock_ns()
         try:
-            verdict = self._ready().fail(headers, message_id, attempts, error)
+            verdict = (self._engine or self._afresh()).fail(headers, message_id, attempts, error)
         except Exception as failure:  # noqa: BLE001 - a hook never hurts the broker
             self._failed("on_failure", stats, breaker, failure, now_ns)
             verdict = Verdict()
@@ -137,10 +137,9 @@ class Hooks:
         breaker = self._enqueue_breaker if hook == "on_enqueue" else self._failure_breaker
         return not breaker.allows(now_ns)
 
-    def _ready(self) -> Engine:
-        if self._engine is None:
-            self._engine = self._make()
-        return self._engine
+    def _afresh(self) -> Engine:
+        self._engine = engine = self._make()
+        return engine
 
     def _failed(self, hook: HookName, stats: HookStats, breaker: Breaker, error: Exception, now_ns: int) -> None:
         kind: FailureKind = "error"

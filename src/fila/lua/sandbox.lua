@@ -243,15 +243,6 @@ local function read_only_headers(headers)
   return setmetatable({}, { __index = headers, __newindex = read_only, __pairs = each_of, __metatable = false })
 end
 
--- Constructors that name their keys make a table of the right size at once.
-local function few_headers(k1, v1, k2, v2, k3, v3, k4, v4)
-  if k1 == nil then return read_only_headers({}) end
-  if k2 == nil then return read_only_headers({ [k1] = v1 }) end
-  if k3 == nil then return read_only_headers({ [k1] = v1, [k2] = v2 }) end
-  if k4 == nil then return read_only_headers({ [k1] = v1, [k2] = v2, [k3] = v3 }) end
-  return read_only_headers({ [k1] = v1, [k2] = v2, [k3] = v3, [k4] = v4 })
-end
-
 local function many_headers(...)
   local headers, all = {}, { ... }
   for i = 1, #all, 2 do headers[all[i]] = all[i + 1] end
@@ -317,9 +308,22 @@ local function place(payload_size, headers)
   return key, weight, cost, priority, delay, unpack(keys, 1, n)
 end
 
--- Two ways in, because a function with any number of arguments is the slower one.
+-- Two ways in, because a function with any number of arguments is the slower one, and constructors that name their keys
+-- make a table of the right size at once.
 local function enqueue_few(payload_size, k1, v1, k2, v2, k3, v3, k4, v4)
-  return place(payload_size, few_headers(k1, v1, k2, v2, k3, v3, k4, v4))
+  local headers
+  if k3 == nil then
+    if k2 ~= nil then
+      headers = { [k1] = v1, [k2] = v2 }
+    elseif k1 ~= nil then
+      headers = { [k1] = v1 }
+    end
+  elseif k4 == nil then
+    headers = { [k1] = v1, [k2] = v2, [k3] = v3 }
+  else
+    headers = { [k1] = v1, [k2] = v2, [k3] = v3, [k4] = v4 }
+  end
+  return place(payload_size, read_only_headers(headers or {}))
 end
 
 local function enqueue_many(payload_size, ...)
