@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from fila.broker.commands import (
@@ -15,11 +16,17 @@ from fila.broker.commands import (
     Incoming,
     Nack,
     Outcome,
+    Place,
+    Purge,
+    Redrive,
     Settle,
+    Swept,
+    UpdateQueue,
 )
 from fila.broker.engine import Engine
 from fila.broker.queue import QueueState
 from fila.broker.recovery import recover
+from fila.broker.search import Query, Search, finish
 from fila.broker.settle import token_text
 from fila.broker.state import BrokerState
 from fila.broker.stats import KeyOrder, QueueStats, look
@@ -185,6 +192,30 @@ class Driver:
         if isinstance(outcome, BrokerError):
             raise outcome
         return outcome
+
+    def find(self, queue: str, *, most: int = 1000, **query: Any) -> list[Place]:
+        """Messages of a queue that fit, in order."""
+        search = Search(self.store, self.queue(queue), Query(**query))
+        return [match.place for match in finish(search.next(most, 1 << 30))]
+
+    def redrive(self, queue: str, **query: Any) -> int:
+        """Send dead letters back; how many."""
+        return self._sweep(Redrive, queue, query)
+
+    def purge(self, queue: str, **query: Any) -> int:
+        """Remove messages; how many."""
+        return self._sweep(Purge, queue, query)
+
+    def _sweep(self, command: type[Redrive | Purge], queue: str, query: dict[str, Any]) -> int:
+        places, done = self.find(queue, **query), 0
+        while places:
+            swept: Swept = self.ask(partial(command, queue, places))
+            places = [place for place in places if place.seq > swept.last]
+            done += swept.done
+        return done
+
+    def pause(self, queue: str, *, paused: bool = True) -> None:
+        self.ask(lambda reply: UpdateQueue(queue, {"paused": paused}, reply))
 
     def join(self, queue: str, max_in_flight: int = 100) -> Recipient:
         self._numbers += 1

@@ -17,7 +17,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fila.broker.commands import AckGroup, CreateQueue, DeleteQueue, Enqueue, ExtendGroup, Nack, Settle
+from fila.broker.commands import (
+    AckGroup,
+    CreateQueue,
+    DeleteQueue,
+    Enqueue,
+    ExtendGroup,
+    Nack,
+    Place,
+    Purge,
+    Redrive,
+    Settle,
+    UpdateQueue,
+)
 from fila.broker.engine import RETRY_AFTER_FAILURE, SILENT_AFTER, SWEEP_EVERY
 from fila.broker.failure import HISTORY
 from fila.broker.settle import token_text
@@ -49,6 +61,7 @@ FAIRNESS, WEIGHT = "tenant", "weight"
 VISIBILITY_MS = {"a": 30_000, "b b": 2_000, "ü": 700_000, "c": 30_000}
 DEDUP_MS = {"a": 60_000, "b b": 5_000, "ü": 60_000, "c": 0}
 MAX_ATTEMPTS = {"a": 0, "b b": 2, "ü": 1, "c": 0}
+ALONE = {"create", "delete", "redrive", "purge", "pause"}
 RETRY_MS = {"a": 0, "b b": 0, "ü": 0, "c": 700}
 
 
@@ -76,6 +89,7 @@ class Queue:
     messages: dict[int, Message] = field(default_factory=dict)
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     consumers: list[Recipient] = field(default_factory=list)
+    paused: bool = False
 
 
 @dataclass
@@ -304,6 +318,33 @@ class BrokerMachine(RuleBasedStateMachine):
             ),
         )
 
+    # What operators do.
+
+    @rule(name=st.sampled_from([*QUEUES[:2], *QUEUES, "nowhere", "b b.dlq"]), paused=st.booleans(), ticks=ticks)
+    def pause(self, name: str, paused: bool, ticks: int) -> None:
+        self.submit("pause", (name, paused), lambda reply: UpdateQueue(name, {"paused": paused}, reply))
+        self.tick_on(ticks)
+
+    @rule(name=st.sampled_from(["b b.dlq", "b b.dlq", "ü.dlq", "a", "nowhere"]), step=st.integers(1, 3), ticks=ticks)
+    def redrive(self, name: str, step: int, ticks: int) -> None:
+        places = self.find(name)[::step]
+        self.submit("redrive", (name, places), lambda reply: Redrive(name, places, reply))
+        self.tick_on(ticks)
+
+    @rule(name=st.sampled_from(["b b.dlq", "ü.dlq", "a", "b b", "nowhere"]), step=st.integers(2, 4), ticks=ticks)
+    def purge(self, name: str, step: int, ticks: int) -> None:
+        places = self.find(name)[::step]
+        self.submit("purge", (name, places), lambda reply: Purge(name, places, reply))
+        self.tick_on(ticks)
+
+    def find(self, name: str) -> list[Place]:
+        """The messages of a queue as a search finds them now; they may be elsewhere when their tick comes."""
+        if not self.queues.get(name, Queue()).messages:
+            return [Place(1, "x", 5, State.READY, 0)]
+        places = self.driver.find(name)
+        assert [place.seq for place in places] == sorted(self.queues[name].messages)
+        return places
+
     # What happens to the broker.
 
     def tick_on(self, count: int) -> None:
@@ -316,7 +357,7 @@ class BrokerMachine(RuleBasedStateMachine):
         before = self.where()
         ahead, self.pending = self.of_next_tick()
         rested = self.driver.now >= self.resting_until
-        alone = bool(ahead) and ahead[0].what in {"create", "delete"}
+        alone = bool(ahead) and ahead[0].what in ALONE
         handed = {id(one): len(one.got) for one in self.recipients}
         ready = {name: ready_of(queue) for name, queue in self.queues.items()}
         self.driver.tick()
@@ -363,7 +404,7 @@ class BrokerMachine(RuleBasedStateMachine):
                 assert isinstance(answer, StoreFailed)
         self.pending = [one for one in ahead if one.what == "return"] + rest
         self.resting_until = driver.now + RETRY_AFTER_FAILURE
-        if rested and not (ahead and ahead[0].what in {"create", "delete"}):
+        if rested and not (ahead and ahead[0].what in ALONE):
             self.note_sweep()
         return None
 
@@ -371,7 +412,7 @@ class BrokerMachine(RuleBasedStateMachine):
         """Nothing was written, so every command was refused, empty, or answered from what is known."""
         extensions: list[tuple[Any, list[Any]]] = []
         events: dict[int, str] = {}
-        if rested and not (ahead and ahead[0].what in {"create", "delete"}):
+        if rested and not (ahead and ahead[0].what in ALONE):
             self.note_sweep()
         for pending in ahead:
             getattr(self, "do_" + pending.what)(pending, *pending.args, events, extensions)
@@ -424,6 +465,43 @@ class BrokerMachine(RuleBasedStateMachine):
             assert all(isinstance(consumer.ended, QueueNotFound) for consumer in queue.consumers)
             events.update(dict.fromkeys(queue.messages, "delete queue"))
         return None
+
+    def do_pause(self, pending: Pending, name: str, paused: bool, *_: Any) -> None:
+        if name not in self.queues:
+            expect_error(pending, QueueNotFound)
+        else:
+            self.queues[name].paused = paused
+
+    def do_redrive(self, pending: Pending, name: str, places: list[Place], events: dict[int, str], _: Any) -> None:
+        if name not in self.queues:
+            return expect_error(pending, QueueNotFound)
+        if not name.endswith(DEAD):
+            return expect_error(pending, InvalidArgument)
+        source = name.removesuffix(DEAD)
+        for seq, message in self.take_waiting(pending, name, places).items():
+            message.queue, message.state, message.due, message.attempts = source, State.READY, 0, 0
+            self.queues[source].messages[seq] = message
+            self.known_ids.append((source, seq))
+            events[seq] = "redrive"
+        return None
+
+    def do_purge(self, pending: Pending, name: str, places: list[Place], events: dict[int, str], _: Any) -> None:
+        if name not in self.queues:
+            return expect_error(pending, QueueNotFound)
+        events.update(dict.fromkeys(self.take_waiting(pending, name, places), "purge"))
+        return None
+
+    def take_waiting(self, pending: Pending, name: str, places: list[Place]) -> dict[int, Message]:
+        """Those that were found and wait still or again: not leased, and under no other delay than they were."""
+        messages, taken = self.queues[name].messages, {}
+        for place in places:
+            message = messages.get(place.seq)
+            delayed = message is not None and message.state is State.DELAYED and message.due == place.until
+            if message is not None and (message.state is State.READY or delayed):
+                taken[place.seq] = messages.pop(place.seq)
+        (answer,) = pending.answers
+        assert answer == (len(taken), places[-1].seq)
+        return taken
 
     def do_enqueue(
         self,
@@ -609,7 +687,7 @@ class BrokerMachine(RuleBasedStateMachine):
             for seq, event in events.items():
                 freed[id(self.holders.get(seq))] += event in {"ack", "nack", "nack with delay", "expire", "dead-letter"}
             credit = {id(one): one.consumer.max_in_flight - held[id(one)] - freed[id(one)] for one in queue.consumers}
-            expected = min(sum(credit.values()), sum(len(seqs) for seqs in waiting.values()))
+            expected = min(sum(credit.values()), sum(len(seqs) for seqs in waiting.values())) * (not queue.paused)
             assert sum(len(got) for got in fresh.values()) == expected
             chosen: dict[str, list[int]] = defaultdict(list)
             for one in queue.consumers:
@@ -655,6 +733,7 @@ class BrokerMachine(RuleBasedStateMachine):
             attempts = {seq: message.attempts for seq, message in queue.messages.items() if message.attempts}
             assert dict(state.attempts) == attempts
             assert state.large <= queue.messages.keys()
+            assert state.record.paused == queue.paused
             assert state.ready == sum(message.state is State.READY for message in queue.messages.values())
             assert {one.number for one in state.consumers.all()} == {one.consumer.number for one in queue.consumers}
             for one in queue.consumers:
@@ -736,7 +815,7 @@ class BrokerMachine(RuleBasedStateMachine):
             leased = [one for one in queue.messages.values() if one.state is State.LEASED]
             wanted += [message.expires_at for message in leased]
             waits = len(leased) < len(queue.messages) and any(ready_of(queue).values())
-            if waits and any(one.consumer.credit > 0 for one in queue.consumers):
+            if waits and not queue.paused and any(one.consumer.credit > 0 for one in queue.consumers):
                 wanted.append(now)
         if self.pending:
             wanted.append(now)
@@ -753,9 +832,9 @@ class BrokerMachine(RuleBasedStateMachine):
 
     def of_next_tick(self) -> tuple[list[Pending], list[Pending]]:
         """Commands about queues have a tick to themselves."""
-        if self.pending and self.pending[0].what in {"create", "delete"}:
+        if self.pending and self.pending[0].what in ALONE:
             return self.pending[:1], self.pending[1:]
-        count = next((at for at, one in enumerate(self.pending) if one.what in {"create", "delete"}), len(self.pending))
+        count = next((at for at, one in enumerate(self.pending) if one.what in ALONE), len(self.pending))
         return self.pending[:count], self.pending[count:]
 
     def where(self) -> dict[int, State]:

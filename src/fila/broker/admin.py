@@ -14,7 +14,7 @@ from fila.storage.base import Family
 from fila.storage.codec import QueueRecord
 
 DEAD_LETTER_SETTINGS = {"visibility_timeout_ms", "quantum"}
-"""What can be set of a dead-letter queue."""
+"""What can be set of a dead-letter queue, besides pausing it."""
 SCRIPT_SETTINGS = {"script", "script_timeout_ms", "script_memory_bytes"}
 """What makes hooks begin anew, with nothing in their memory."""
 
@@ -44,7 +44,7 @@ def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
 def plan_update(state: BrokerState, tick: Tick, command: UpdateQueue) -> QueueRecord:
     """Raises QueueNotFound, or InvalidArgument for a script that cannot be used or what a dead-letter queue has not."""
     queue = state.queue(command.name)
-    if queue.record.source and not command.changes.keys() <= DEAD_LETTER_SETTINGS:
+    if queue.record.source and not command.changes.keys() <= {*DEAD_LETTER_SETTINGS, "paused"}:
         raise InvalidArgument(f"of a dead-letter queue only {' and '.join(sorted(DEAD_LETTER_SETTINGS))} can change")
     record = replace(queue.record, **command.changes)
     changed = SCRIPT_SETTINGS & command.changes.keys()

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from itertools import count as numbers
+from typing import Any, NamedTuple, TypeVar
 
 from fila.broker import settings
 from fila.broker.commands import (
@@ -14,14 +16,19 @@ from fila.broker.commands import (
     Failure,
     Incoming,
     Outcome,
+    Purge,
+    Redrive,
     SetConfig,
     Settle,
+    Swept,
     UpdateQueue,
 )
 from fila.broker.engine import Engine, Load
 from fila.broker.explain import Explanation, Found, explain, first_of, next_of, search
-from fila.broker.failure import Death, death_of
+from fila.broker.failure import Death, death_of, failures_of
 from fila.broker.queue import QueueState
+from fila.broker.redrive import source_of
+from fila.broker.search import Match, Query, Search, Steps
 from fila.broker.stats import KeyOrder, QueueStats, QueueSummary, look, summarize
 from fila.broker.trial import HookTrial, Subject, try_on
 from fila.core.consumers import Consumer
@@ -30,7 +37,7 @@ from fila.core.leases import Grant
 from fila.core.pending import Lane, Taken
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
-from fila.storage.codec import QueueRecord
+from fila.storage.codec import AttemptRecord, QueueRecord
 
 READ_FIRST = 16
 """Messages read from the store at first for one consumer; from then on as many as their size allows.
@@ -38,6 +45,14 @@ Large ones are read one at a time."""
 READ_BYTES = 256 << 10
 SEARCHES = 3
 """How often a message is looked for that may be moving."""
+
+EFFORT_A_CALL = 20_000
+"""How much one call looks at; about as long as it takes to deliver so many messages, at most."""
+EVERYTHING = 1 << 64
+MOVED_AT_ONCE = 1_000
+"""Messages that are redriven or purged in one tick, at most"""
+
+T = TypeVar("T")
 
 
 class Subscription:
@@ -73,6 +88,27 @@ class Subscription:
         self._wake.set()
 
 
+class Seen(NamedTuple):
+    """Messages of a queue that were looked at."""
+
+    queue: QueueState
+    matches: list[Match]
+    position: int | None
+    """Behind which message there may be more; None when there is no more"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """How much to move or remove."""
+
+    count: int = 0
+    """0 means all."""
+    dry_run: bool = False
+    """Count only."""
+    bounded: bool = False
+    """End after a bounded amount of work, even if there is more to do."""
+
+
 class Broker:
     """Drives an engine: gathers what arrives in one turn of the event loop into one tick."""
 
@@ -84,7 +120,7 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._numbers = count(1)
+        self._numbers = numbers(1)
         self._subscriptions: dict[int, Subscription] = {}
         self._stopping = False
         self._closed = False
@@ -110,6 +146,65 @@ class Broker:
     async def set_config(self, key: str, value: str | None) -> str | None:
         """Set or remove an entry of the runtime configuration. Returns the value before, if there was one."""
         return await self._do(lambda reply: SetConfig(key, value, reply))  # type: ignore[no-any-return]
+
+    async def pause_queue(self, name: str, paused: bool) -> None:
+        """Deliver nothing of a queue, or deliver again. Kept over restarts."""
+        await self._do(lambda reply: UpdateQueue(name, {"paused": paused}, reply))
+
+    async def peek(self, name: str, query: Query, most: int) -> Seen:
+        """Look at messages without taking them. Raises QueueNotFound."""
+        queue = self.state.queue(name)
+        walk = Search(self._store, queue, query, read=True)
+        matches = await self._step_by_step(walk.next(most, EFFORT_A_CALL))
+        return Seen(queue, matches, None if walk.done else walk.position)
+
+    async def redrive(self, name: str, query: Query, sweep: Sweep) -> tuple[int, int | None]:
+        """Send dead letters back to their queue. Returns how many, and behind which message to go on if there may be
+        more. Raises QueueNotFound, InvalidArgument or NotNow.
+        """
+        source_of(self.state, self.state.queue(name))
+        return await self._sweep(name, query, sweep, Redrive)
+
+    async def purge(self, name: str, query: Query, sweep: Sweep, any_queue: bool) -> tuple[int, int | None]:
+        """Remove messages. Returns as `redrive`. Raises QueueNotFound, or InvalidArgument for a queue that holds no
+        dead letters, unless any queue will do.
+        """
+        if not self.state.queue(name).record.source and not any_queue:
+            raise InvalidArgument(f"{quoted(name)} is not a dead-letter queue; to purge it nevertheless, say so")
+        return await self._sweep(name, query, sweep, Purge)
+
+    async def _sweep(
+        self, name: str, query: Query, sweep: Sweep, command: type[Redrive | Purge]
+    ) -> tuple[int, int | None]:
+        walk = Search(self._store, self.state.queue(name), query)
+        count, wanted = 0, sweep.count or EVERYTHING
+        while count < wanted and not walk.done:
+            if sweep.bounded and walk.effort >= EFFORT_A_CALL:
+                break
+            most = min(wanted - count, MOVED_AT_ONCE)
+            found = [match.place for match in await self._step_by_step(walk.next(most, EFFORT_A_CALL))]
+            if sweep.dry_run:
+                count += len(found)
+                continue
+            while found:
+                swept: Swept = await self._do(partial(command, name, found))
+                count += swept.done
+                found = [place for place in found if place.seq > swept.last]
+                await asyncio.sleep(0)  # such commands have a tick to themselves: let one come that delivers
+        return count, None if walk.done else walk.position
+
+    def failures_of(self, queue: QueueState, seq: int) -> list[tuple[int, AttemptRecord]]:
+        """The failed attempts of a message that are remembered."""
+        return failures_of(self._store, queue, seq)
+
+    async def _step_by_step(self, steps: Steps[T]) -> T:
+        """Do what takes long a little at a time, so that nobody has to wait for it."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            await asyncio.sleep(0)
 
     def list_config(self, prefix: str) -> list[tuple[str, str]]:
         return settings.find(self.state, prefix)

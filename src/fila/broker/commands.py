@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fila.core.errors import BrokerError
+from fila.core.lifecycle import State
 from fila.storage.codec import QueueRecord
 
 DEFAULT_PRIORITY = 5
@@ -154,6 +155,51 @@ class SetConfig:
     size: int = 1
 
 
-Command = Enqueue | Settle | ReturnGrants | CreateQueue | UpdateQueue | DeleteQueue | SetConfig
-ALONE = (CreateQueue, UpdateQueue, DeleteQueue, SetConfig)
+class Place(NamedTuple):
+    """Where a message was when it was found."""
+
+    seq: int
+    key: str
+    priority: int
+    state: State
+    until: int
+    """When its delay or its lease ends; 0 when it is ready"""
+
+
+class Swept(NamedTuple):
+    """How far messages were moved or removed."""
+
+    done: int
+    last: int
+    """The message up to which it was tried"""
+
+
+@dataclass(slots=True)
+class Redrive:
+    """Messages of a dead-letter queue that go back to their queue, unless they are leased or gone by now."""
+
+    queue: str
+    places: list[Place]
+    reply: Callable[[Swept | BrokerError], None]
+
+    @property
+    def size(self) -> int:
+        return len(self.places)
+
+
+@dataclass(slots=True)
+class Purge:
+    """Messages of a queue that are removed, unless they are leased or gone by now."""
+
+    queue: str
+    places: list[Place]
+    reply: Callable[[Swept | BrokerError], None]
+
+    @property
+    def size(self) -> int:
+        return len(self.places)
+
+
+Command = Enqueue | Settle | ReturnGrants | CreateQueue | UpdateQueue | DeleteQueue | SetConfig | Redrive | Purge
+ALONE = (CreateQueue, UpdateQueue, DeleteQueue, SetConfig, Redrive, Purge)
 """Commands that have a tick to themselves, so that no other command has to foresee them."""

@@ -14,6 +14,8 @@ def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, limit: int)
 
     A queue that has more keys to look at than one tick may, is looked at again: it is then among `tick.unfinished`.
     """
+    if queue.record.paused:
+        return 0
     consumers = queue.consumers.with_credit()
     limit = min(limit, sum(credit for _, credit in consumers), queue.ready)
     if limit <= 0:

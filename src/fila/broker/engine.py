@@ -9,6 +9,7 @@ Time is an argument, in nanoseconds since the epoch.
 
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 
 from fila.broker.admin import plan_create, plan_delete, plan_update
 from fila.broker.commands import (
@@ -17,6 +18,8 @@ from fila.broker.commands import (
     CreateQueue,
     DeleteQueue,
     Enqueue,
+    Purge,
+    Redrive,
     ReturnGrants,
     SetConfig,
     Settle,
@@ -27,6 +30,7 @@ from fila.broker.enqueue import plan_enqueue
 from fila.broker.queue import QueueState
 from fila.broker.recent import RecentRecords
 from fila.broker.recovery import CLOCK_KEY
+from fila.broker.redrive import plan_purge, plan_redrive
 from fila.broker.settings import plan_setting
 from fila.broker.settle import plan_expiry, plan_extensions, plan_promotion, plan_return, plan_settle
 from fila.broker.state import BrokerState
@@ -235,9 +239,17 @@ class Engine:
             case CreateQueue():
                 plan_create(self.state, tick, command)
             case UpdateQueue():
-                return plan_update(self.state, tick, command)
+                record = plan_update(self.state, tick, command)
+                tick.on_commit.append(partial(self.want, record.name))  # it may deliver again
+                return record
             case DeleteQueue():
                 return plan_delete(self.state, tick, command)
+            case Redrive():
+                return plan_redrive(self.state, self._store, tick, command)
+            case Purge():
+                swept = plan_purge(self.state, self._store, tick, command)
+                tick.on_commit.append(partial(self.want, command.queue))  # others may come to their throttles now
+                return swept
             case SetConfig():
                 return plan_setting(self.state, tick, command)
         return None

@@ -160,6 +160,8 @@ def _place_reasons(found: Found, now: int) -> Iterator[Reason]:
 
 
 def _queue_reasons(queue: QueueState) -> Iterator[Reason]:
+    if queue.record.paused:
+        yield Reason("paused", f"queue {quoted(queue.name)} is paused", setting="paused")
     consumers = queue.consumers.all()
     if not consumers:
         yield Reason("no_consumer", "nobody consumes the queue", numbers={"consumers": 0})

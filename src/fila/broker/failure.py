@@ -141,12 +141,23 @@ def _put_attempt(tick: Tick, queue: str, failed: FailedAttempt, attempts: int) -
 
 def drop_history(tick: Tick, queue: QueueState, seq: int) -> None:
     """Forget the attempts of a message that is no more."""
-    attempts = queue.attempts[seq]
-    numbers = list(range(max(attempts - HISTORY, 0) + 1, attempts + 1))
+    numbers = _remembered(queue, seq)
     if queue.record.source:
         numbers.append(0)
     for number in numbers:
         tick.batch.delete(Family.ATTEMPTS, keys.attempt(queue.name, seq, number))
+
+
+def failures_of(store: Storage, queue: QueueState, seq: int) -> list[tuple[int, AttemptRecord]]:
+    """The failed attempts of a message that are remembered, each with its number, oldest first."""
+    numbers = _remembered(queue, seq)
+    values = store.get_many(Family.ATTEMPTS, [keys.attempt(queue.name, seq, number) for number in numbers])
+    return [(number, codec.read_attempt(value)) for number, value in zip(numbers, values, strict=True) if value]
+
+
+def _remembered(queue: QueueState, seq: int) -> list[int]:
+    attempts = queue.attempts.get(seq, 0)
+    return list(range(max(attempts - HISTORY, 0) + 1, attempts + 1))
 
 
 def history(store: Storage, queue: str, seq: int) -> list[tuple[int, bytes]]:

@@ -1,5 +1,6 @@
 """Everything the broker has in memory about one queue."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fila.core.consumers import Consumers
@@ -39,6 +40,9 @@ class Counters:
     expired: int = 0
     returned: int = 0
     dead_lettered: int = 0
+    redriven: int = 0
+    """Moved from a dead-letter queue to its queue; counted in both."""
+    purged: int = 0
 
     def count_failure(self, kind: Failed) -> None:
         match kind:
@@ -148,6 +152,33 @@ class QueueState:
             key.push_new(lane, seqs)
             self.ready += len(seqs)
             if key.place <= PARKED:
+                self.drr.activate(key)
+
+    def remove(self, ready: Mapping[Lane, set[int]], delayed: Iterable[tuple[FairKey, int, int]]) -> None:
+        """Take messages away for good: by their lanes, or by their keys, when they are due, and who they are."""
+        gone: set[int] = set()
+        touched: set[FairKey] = set()
+        for lane, seqs in ready.items():
+            lane.key.remove(lane, seqs)
+            lane.key.live -= len(seqs)
+            self.ready -= len(seqs)
+            touched.add(lane.key)
+            gone |= seqs
+        for key, due, seq in delayed:
+            self.schedule.remove(due, seq)
+            key.live -= 1
+            touched.add(key)
+            gone.add(seq)
+        self.large -= gone
+        for seq in gone:
+            self.attempts.pop(seq, None)
+        emptied = {key for key in touched if not key.ready}
+        if emptied:
+            self.drr.drop(emptied)
+        for key in touched:
+            if key in emptied:
+                self.forget_if_gone(key)
+            elif key.place == PARKED:
                 self.drr.activate(key)
 
     def forget_if_gone(self, key: FairKey) -> None:

@@ -101,7 +101,7 @@ def _load_grants(state: BrokerState, store: Storage, found: _Found) -> None:
     for key, value in store.scan(Family.LEASES):
         queue, number = keys.read_grant(key)
         record = codec.read_grant(value)
-        grant = Grant(number, record.token, 0, record.expires_at)
+        grant = Grant(number, record.token, 0, record.expires_at, listed=len(record.members))
         state.sequence.last = max(state.sequence.last, number)
         found.grants.append((queue, grant))
         for seq in record.members:
@@ -142,7 +142,9 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
     state.sequence.last = max(state.sequence.last, *newest.values(), 0)
     for name, grant in found.grants:
         if grant.members:
+            listed = grant.listed
             state.queues[name].leases.add(grant)
+            grant.listed = listed
 
 
 class _LoadedLane:

@@ -31,6 +31,7 @@ class QueueSummary:
     active_keys: int
     consumers: int
     dead_letter_queue: str
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ def summarize(queue: QueueState) -> QueueSummary:
         active_keys=queue.active_keys,
         consumers=len(queue.consumers),
         dead_letter_queue="" if queue.record.source else dead_letter_name(queue.name),
+        paused=queue.record.paused,
     )
 
 

@@ -96,6 +96,16 @@ class Drr:
         elif key.place == PARKED and not key.blocked:
             self._unpark(key)
 
+    def drop(self, keys: set[FairKey]) -> None:
+        """Let keys take part no longer whose messages were taken away. Their debts are forgotten."""
+        for key in keys:
+            self.parked -= key.place == PARKED
+            self.lines.forget(key)
+            key.place = IDLE
+            key.deficit = 0
+        self._sparse = deque(key for key in self._sparse if key not in keys)
+        self._backlogged = deque(key for key in self._backlogged if key not in keys)
+
     def order(self) -> list[FairKey]:
         """The keys in the order in which they will have their turn."""
         return [*self._sparse, *self._backlogged]

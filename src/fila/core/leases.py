@@ -33,6 +33,8 @@ class Grant:
     expires_at: int
     members: dict[int, Taken] = field(default_factory=dict)
     """By sequence number."""
+    listed: int = 0
+    """How many members its record on disk names; those that have left are among them."""
 
 
 class Leases:
@@ -61,6 +63,7 @@ class Leases:
     def add(self, grant: Grant) -> None:
         """Hand out a grant. A message that another grant holds moves over."""
         by_seq = self._by_seq
+        grant.listed = len(grant.members)
         for seq in grant.members:
             held = by_seq.get(seq)
             if held is not None:
@@ -119,6 +122,10 @@ class Leases:
     def grants(self) -> list[Grant]:
         """All grants that hold messages."""
         return [grant for grants in self._by_consumer.values() for grant in grants.values()]
+
+    def outdated(self) -> list[Grant]:
+        """The grants whose records name messages that they no longer hold."""
+        return [grant for grant in self.grants() if grant.listed > len(grant.members)]
 
     def of_consumer(self, consumer: int) -> list[Grant]:
         """The grants of one consumer that hold messages."""

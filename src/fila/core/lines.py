@@ -217,6 +217,22 @@ class Lines:
             else:
                 self._close(line)
 
+    def forget(self, key: FairKey) -> None:
+        """Let a key wait no longer that has nothing to send, and those behind it take its place."""
+        left = [*key.called]
+        for line in key.called:
+            line.called -= 1
+        for throttle in key.tickets or ():
+            own = self._by_throttle.get(throttle)
+            if own is not None and own.keys.pop(key, None) is not None:
+                left.append(own)
+        key.called, key.tickets = (), None
+        for line in left:
+            if line.busy:
+                line.notice()
+            else:
+                self._close(line)
+
     def close(self) -> None:
         """Leave all lines: the queue is gone."""
         for line in self.all():

@@ -14,9 +14,11 @@ Rules of this file:
   priority, the overflow. Only there can a message that is held up hold up others.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fila.core.throttle import Throttle
@@ -121,6 +123,41 @@ class Lane:
         """All waiting messages, oldest first."""
         return sorted([*self.fifo, *self.back])
 
+    def holds(self, seq: int) -> bool:
+        """Whether a message waits here."""
+        fifo = self.fifo
+        at = bisect_left(fifo, seq)
+        return (at < len(fifo) and fifo[at] == seq) or seq in self.back
+
+    def between(self, low: int, high: int, count: int, *, newest: bool = False) -> list[int]:
+        """The oldest messages, or the newest, from `low` to `high`, at most `count`; the first of them first."""
+        fifo = self.fifo
+        start, end = bisect_left(fifo, low), bisect_right(fifo, high)
+        if newest:
+            found = list(islice(reversed(fifo), len(fifo) - end, len(fifo) - max(start, end - count)))
+        else:
+            found = list(islice(fifo, start, min(end, start + count)))
+        back = [seq for seq in self.back if low <= seq <= high]
+        return sorted([*found, *back], reverse=newest)[:count] if back else found
+
+    def remove(self, seqs: set[int]) -> None:
+        """Take messages out that wait here. Costs what lies between the first and the last of them."""
+        fifo, last = self.fifo, max(seqs)
+        at = bisect_left(fifo, min(seqs))
+        behind = len(fifo) - at
+        fifo.rotate(-at)
+        kept = []
+        while behind and fifo[0] <= last:
+            seq = fifo.popleft()
+            behind -= 1
+            if seq not in seqs:
+                kept.append(seq)
+        fifo.extendleft(reversed(kept))
+        fifo.rotate(at)
+        if not seqs.isdisjoint(self.back):
+            self.back = [seq for seq in self.back if seq not in seqs]
+            heapify(self.back)
+
 
 Taken = tuple[Lane, int, int]
 """A message on its way out: its lane, its sequence number, its cost."""
@@ -149,6 +186,11 @@ class Overflow(Lane):
             seq = self._pop()
             out.append((self.lanes.pop(seq), seq, 1))
         return count
+
+    def remove(self, seqs: set[int]) -> None:
+        super().remove(seqs)
+        for seq in seqs:
+            del self.lanes[seq]
 
 
 Admit = Callable[["FairKey", Lane, tuple[Throttle, ...], int], int]
@@ -325,6 +367,22 @@ class FairKey:
                 heappop(lanes)
                 self._retire(lane)
         return spent
+
+    def lane_of(self, seq: int, priority: int) -> Lane | None:
+        """Where a message waits, if it does."""
+        return next((lane for lane in self.lanes.values() if lane.priority == priority and lane.holds(seq)), None)
+
+    def remove(self, lane: Lane, seqs: set[int]) -> None:
+        """Take messages out of one of this key's lanes."""
+        if lane.gate is not None and lane.oldest in seqs:
+            self.open(lane)  # what it waits for is no longer what it needs
+        lane.remove(seqs)
+        self.ready -= len(seqs)
+        if self.costs:
+            for seq in seqs:
+                self.costs.pop(seq, None)
+        if not len(lane):
+            self._retire(lane)
 
     def _retire(self, lane: Lane) -> None:
         del self.lanes[lane.id]

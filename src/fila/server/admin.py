@@ -1,19 +1,21 @@
 """FilaAdmin: queues and what is known of them, and the runtime configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
 import structlog
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from fila.broker.broker import Broker
+from fila.broker.broker import Broker, Sweep
 from fila.broker.explain import Explanation
+from fila.broker.search import Query
 from fila.broker.stats import SORTS, KeyOrder, KeyStats, QueueStats, QueueSummary
 from fila.broker.trial import HookTrial, Subject
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import ConfigNotFound, InvalidArgument
 from fila.core.policy import MAX_THROTTLE_KEYS
+from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
 from fila.server.types import Context
 from fila.storage.codec import QueueRecord
 from fila.v1 import admin_pb2 as pb
@@ -87,6 +89,48 @@ class FilaAdmin:
         trials = self._broker.try_hooks(request.queue, request.script, given, request.next_messages)
         return pb.DryRunHookResponse(trials=[write_trial(trial) for trial in trials])
 
+    async def pause_queue(self, request: pb.PauseQueueRequest, context: Context) -> pb.PauseQueueResponse:
+        await self._broker.pause_queue(request.queue, True)
+        log.info("queue paused", queue=request.queue, by=context.peer())
+        return pb.PauseQueueResponse()
+
+    async def resume_queue(self, request: pb.ResumeQueueRequest, context: Context) -> pb.ResumeQueueResponse:
+        await self._broker.pause_queue(request.queue, False)
+        log.info("queue resumed", queue=request.queue, by=context.peer())
+        return pb.ResumeQueueResponse()
+
+    async def peek(self, request: pb.PeekRequest, _: Context) -> pb.PeekResponse:
+        query = read_filter(request.filter, self._broker.state.ids, self._broker.now())
+        query = replace(query, newest=request.newest_first)
+        behind = read_cursor(request.cursor, 1)
+        if behind:
+            query = query.behind(*behind)
+        seen = await self._broker.peek(request.queue, query, min(request.limit or DEFAULT_PAGE, MAX_PAGE))
+        return Page(self._broker, request.payload_bytes).write(seen)
+
+    async def redrive(self, request: pb.RedriveRequest, context: Context) -> pb.RedriveResponse:
+        query, until = self._read_sweep(request)
+        sweep = Sweep(request.count, request.dry_run, request.bounded)
+        count, position = await self._broker.redrive(request.dlq_queue, query, sweep)
+        if count and not request.dry_run:
+            log.info("messages redriven", queue=request.dlq_queue, count=count, by=context.peer())
+        return pb.RedriveResponse(redriven=count, cursor="" if position is None else write_cursor(position, until))
+
+    async def purge(self, request: pb.PurgeRequest, context: Context) -> pb.PurgeResponse:
+        query, until = self._read_sweep(request)
+        sweep = Sweep(request.count, request.dry_run, request.bounded)
+        count, position = await self._broker.purge(request.queue, query, sweep, request.any_queue)
+        if count and not request.dry_run:
+            log.info("messages purged", queue=request.queue, count=count, by=context.peer())
+        return pb.PurgeResponse(purged=count, cursor="" if position is None else write_cursor(position, until))
+
+    def _read_sweep(self, request: pb.RedriveRequest | pb.PurgeRequest) -> tuple[Query, int]:
+        """Which messages are meant, and the last that had come when it began: later ones are left alone."""
+        query = read_filter(request.filter, self._broker.state.ids, self._broker.now(), WAITING)
+        position, until = read_cursor(request.cursor, 2) or (None, self._broker.state.sequence.last)
+        query = replace(query, high=min(query.high, until))
+        return query if position is None else query.behind(position), until
+
 
 def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
     """The service for gRPC."""
@@ -102,6 +146,11 @@ def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
         "DeleteConfig": (admin.delete_config, pb.DeleteConfigRequest),
         "Explain": (admin.explain, pb.ExplainRequest),
         "DryRunHook": (admin.dry_run_hook, pb.DryRunHookRequest),
+        "PauseQueue": (admin.pause_queue, pb.PauseQueueRequest),
+        "ResumeQueue": (admin.resume_queue, pb.ResumeQueueRequest),
+        "Peek": (admin.peek, pb.PeekRequest),
+        "Redrive": (admin.redrive, pb.RedriveRequest),
+        "Purge": (admin.purge, pb.PurgeRequest),
     }
     return grpc.method_handlers_generic_handler(
         "fila.v1.FilaAdmin",
@@ -248,6 +297,7 @@ def write_summary(summary: QueueSummary) -> pb.QueueSummary:
         active_keys=summary.active_keys,
         consumers=summary.consumers,
         dead_letter_queue=summary.dead_letter_queue,
+        paused=summary.paused,
     )
 
 
@@ -297,6 +347,8 @@ def write_stats(stats: QueueStats) -> pb.GetStatsResponse:
             expired=counters.expired,
             returned=counters.returned,
             dead_lettered=counters.dead_lettered,
+            redriven=counters.redriven,
+            purged=counters.purged,
         ),
     )
 

@@ -245,7 +245,11 @@ def write_death(death: Death) -> messages_pb2.DeadLetter:
     """How a dead letter died."""
     letter = messages_pb2.DeadLetter(source_queue=death.record.source, reason=death.record.reason)
     letter.died_at.FromNanoseconds(death.record.at)
-    for number, attempt in death.attempts:
-        failed = letter.attempts.add(attempt=number, kind=attempt.kind.name.lower(), error=attempt.error)
-        failed.failed_at.FromNanoseconds(attempt.at)
+    letter.attempts.extend(write_attempt(number, attempt) for number, attempt in death.attempts)
     return letter
+
+
+def write_attempt(number: int, attempt: codec.AttemptRecord) -> messages_pb2.FailedAttempt:
+    failed = messages_pb2.FailedAttempt(attempt=number, kind=attempt.kind.name.lower(), error=attempt.error)
+    failed.failed_at.FromNanoseconds(attempt.at)
+    return failed

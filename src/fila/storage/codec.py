@@ -56,6 +56,8 @@ class QueueRecord:
     script_memory_bytes: int = 1 << 20
     source: str = ""
     """Of a dead-letter queue: the queue whose dead letters it holds."""
+    paused: bool = False
+    """Whether nothing is delivered."""
 
 
 @dataclass(frozen=True, slots=True)

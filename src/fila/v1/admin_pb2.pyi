@@ -1,13 +1,26 @@
 import datetime
 
+from fila.v1 import messages_pb2 as _messages_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class MessageState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MESSAGE_STATE_UNSPECIFIED: _ClassVar[MessageState]
+    MESSAGE_STATE_READY: _ClassVar[MessageState]
+    MESSAGE_STATE_DELAYED: _ClassVar[MessageState]
+    MESSAGE_STATE_LEASED: _ClassVar[MessageState]
+MESSAGE_STATE_UNSPECIFIED: MessageState
+MESSAGE_STATE_READY: MessageState
+MESSAGE_STATE_DELAYED: MessageState
+MESSAGE_STATE_LEASED: MessageState
 
 class QueueConfig(_message.Message):
     __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms", "throttle_headers", "cost_header", "max_attempts", "retry_delay_ms", "retry_backoff", "retry_max_delay_ms", "retry_jitter", "script", "script_timeout_ms", "script_memory_bytes")
@@ -102,7 +115,7 @@ class ListQueuesResponse(_message.Message):
     def __init__(self, queues: _Optional[_Iterable[_Union[QueueSummary, _Mapping]]] = ...) -> None: ...
 
 class QueueSummary(_message.Message):
-    __slots__ = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers", "dead_letter_queue")
+    __slots__ = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers", "dead_letter_queue", "paused")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +123,7 @@ class QueueSummary(_message.Message):
     ACTIVE_KEYS_FIELD_NUMBER: _ClassVar[int]
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTER_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
     name: str
     depth: int
     in_flight: int
@@ -117,7 +131,8 @@ class QueueSummary(_message.Message):
     active_keys: int
     consumers: int
     dead_letter_queue: str
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., delayed: _Optional[int] = ..., active_keys: _Optional[int] = ..., consumers: _Optional[int] = ..., dead_letter_queue: _Optional[str] = ...) -> None: ...
+    paused: bool
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., delayed: _Optional[int] = ..., active_keys: _Optional[int] = ..., consumers: _Optional[int] = ..., dead_letter_queue: _Optional[str] = ..., paused: _Optional[bool] = ...) -> None: ...
 
 class GetStatsRequest(_message.Message):
     __slots__ = ("queue", "max_keys", "sort", "offset", "key_prefix")
@@ -192,7 +207,7 @@ class ThrottleStats(_message.Message):
     def __init__(self, key: _Optional[str] = ..., limit: _Optional[str] = ..., tokens: _Optional[float] = ..., in_flight: _Optional[int] = ..., passed: _Optional[int] = ..., held_up: _Optional[int] = ..., parked_keys: _Optional[int] = ...) -> None: ...
 
 class QueueCounters(_message.Message):
-    __slots__ = ("enqueued", "delivered", "acked", "nacked", "expired", "returned", "dead_lettered")
+    __slots__ = ("enqueued", "delivered", "acked", "nacked", "expired", "returned", "dead_lettered", "redriven", "purged")
     ENQUEUED_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     ACKED_FIELD_NUMBER: _ClassVar[int]
@@ -200,6 +215,8 @@ class QueueCounters(_message.Message):
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
     RETURNED_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTERED_FIELD_NUMBER: _ClassVar[int]
+    REDRIVEN_FIELD_NUMBER: _ClassVar[int]
+    PURGED_FIELD_NUMBER: _ClassVar[int]
     enqueued: int
     delivered: int
     acked: int
@@ -207,7 +224,9 @@ class QueueCounters(_message.Message):
     expired: int
     returned: int
     dead_lettered: int
-    def __init__(self, enqueued: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., nacked: _Optional[int] = ..., expired: _Optional[int] = ..., returned: _Optional[int] = ..., dead_lettered: _Optional[int] = ...) -> None: ...
+    redriven: int
+    purged: int
+    def __init__(self, enqueued: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., nacked: _Optional[int] = ..., expired: _Optional[int] = ..., returned: _Optional[int] = ..., dead_lettered: _Optional[int] = ..., redriven: _Optional[int] = ..., purged: _Optional[int] = ...) -> None: ...
 
 class SchedulerStats(_message.Message):
     __slots__ = ("quantum", "round", "active_keys")
@@ -431,16 +450,136 @@ class FailureDecision(_message.Message):
     error: str
     def __init__(self, dead_letter: _Optional[bool] = ..., delay_ms: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
+class PauseQueueRequest(_message.Message):
+    __slots__ = ("queue",)
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    def __init__(self, queue: _Optional[str] = ...) -> None: ...
+
+class PauseQueueResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ResumeQueueRequest(_message.Message):
+    __slots__ = ("queue",)
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    def __init__(self, queue: _Optional[str] = ...) -> None: ...
+
+class ResumeQueueResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class MessageFilter(_message.Message):
+    __slots__ = ("headers", "fairness_key", "error", "min_age_ms", "max_age_ms", "states", "message_ids")
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    headers: _containers.RepeatedCompositeFieldContainer[HeaderMatch]
+    fairness_key: str
+    error: str
+    min_age_ms: int
+    max_age_ms: int
+    states: _containers.RepeatedScalarFieldContainer[MessageState]
+    message_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, headers: _Optional[_Iterable[_Union[HeaderMatch, _Mapping]]] = ..., fairness_key: _Optional[str] = ..., error: _Optional[str] = ..., min_age_ms: _Optional[int] = ..., max_age_ms: _Optional[int] = ..., states: _Optional[_Iterable[_Union[MessageState, str]]] = ..., message_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class HeaderMatch(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class PeekRequest(_message.Message):
+    __slots__ = ("queue", "filter", "limit", "newest_first", "payload_bytes", "cursor")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIRST_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    filter: MessageFilter
+    limit: int
+    newest_first: bool
+    payload_bytes: int
+    cursor: str
+    def __init__(self, queue: _Optional[str] = ..., filter: _Optional[_Union[MessageFilter, _Mapping]] = ..., limit: _Optional[int] = ..., newest_first: _Optional[bool] = ..., payload_bytes: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class PeekResponse(_message.Message):
+    __slots__ = ("messages", "cursor")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[PeekedMessage]
+    cursor: str
+    def __init__(self, messages: _Optional[_Iterable[_Union[PeekedMessage, _Mapping]]] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class PeekedMessage(_message.Message):
+    __slots__ = ("message", "state", "until", "payload_size", "attempts")
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_SIZE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    message: _messages_pb2.Message
+    state: MessageState
+    until: _timestamp_pb2.Timestamp
+    payload_size: int
+    attempts: _containers.RepeatedCompositeFieldContainer[_messages_pb2.FailedAttempt]
+    def __init__(self, message: _Optional[_Union[_messages_pb2.Message, _Mapping]] = ..., state: _Optional[_Union[MessageState, str]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., payload_size: _Optional[int] = ..., attempts: _Optional[_Iterable[_Union[_messages_pb2.FailedAttempt, _Mapping]]] = ...) -> None: ...
+
 class RedriveRequest(_message.Message):
-    __slots__ = ("dlq_queue", "count")
+    __slots__ = ("dlq_queue", "count", "filter", "dry_run", "bounded", "cursor")
     DLQ_QUEUE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    BOUNDED_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     dlq_queue: str
     count: int
-    def __init__(self, dlq_queue: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+    filter: MessageFilter
+    dry_run: bool
+    bounded: bool
+    cursor: str
+    def __init__(self, dlq_queue: _Optional[str] = ..., count: _Optional[int] = ..., filter: _Optional[_Union[MessageFilter, _Mapping]] = ..., dry_run: _Optional[bool] = ..., bounded: _Optional[bool] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class RedriveResponse(_message.Message):
-    __slots__ = ("redriven",)
+    __slots__ = ("redriven", "cursor")
     REDRIVEN_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     redriven: int
-    def __init__(self, redriven: _Optional[int] = ...) -> None: ...
+    cursor: str
+    def __init__(self, redriven: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class PurgeRequest(_message.Message):
+    __slots__ = ("queue", "count", "filter", "dry_run", "bounded", "cursor", "any_queue")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    BOUNDED_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    ANY_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    count: int
+    filter: MessageFilter
+    dry_run: bool
+    bounded: bool
+    cursor: str
+    any_queue: bool
+    def __init__(self, queue: _Optional[str] = ..., count: _Optional[int] = ..., filter: _Optional[_Union[MessageFilter, _Mapping]] = ..., dry_run: _Optional[bool] = ..., bounded: _Optional[bool] = ..., cursor: _Optional[str] = ..., any_queue: _Optional[bool] = ...) -> None: ...
+
+class PurgeResponse(_message.Message):
+    __slots__ = ("purged", "cursor")
+    PURGED_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    purged: int
+    cursor: str
+    def __init__(self, purged: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...

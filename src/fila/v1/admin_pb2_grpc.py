@@ -89,10 +89,30 @@ class FilaAdminStub:
                 request_serializer=fila_dot_v1_dot_admin__pb2.DryRunHookRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.DryRunHookResponse.FromString,
                 _registered_method=True)
+        self.PauseQueue = channel.unary_unary(
+                '/fila.v1.FilaAdmin/PauseQueue',
+                request_serializer=fila_dot_v1_dot_admin__pb2.PauseQueueRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.PauseQueueResponse.FromString,
+                _registered_method=True)
+        self.ResumeQueue = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ResumeQueue',
+                request_serializer=fila_dot_v1_dot_admin__pb2.ResumeQueueRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.ResumeQueueResponse.FromString,
+                _registered_method=True)
+        self.Peek = channel.unary_unary(
+                '/fila.v1.FilaAdmin/Peek',
+                request_serializer=fila_dot_v1_dot_admin__pb2.PeekRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.PeekResponse.FromString,
+                _registered_method=True)
         self.Redrive = channel.unary_unary(
                 '/fila.v1.FilaAdmin/Redrive',
                 request_serializer=fila_dot_v1_dot_admin__pb2.RedriveRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.RedriveResponse.FromString,
+                _registered_method=True)
+        self.Purge = channel.unary_unary(
+                '/fila.v1.FilaAdmin/Purge',
+                request_serializer=fila_dot_v1_dot_admin__pb2.PurgeRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.PurgeResponse.FromString,
                 _registered_method=True)
 
 
@@ -170,8 +190,35 @@ class FilaAdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PauseQueue(self, request, context):
+        """Stops delivery from a queue until it is resumed, also over restarts. Enqueueing, settling and leases go on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeQueue(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Peek(self, request, context):
+        """Looks at messages of any queue without consuming them, a page at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Redrive(self, request, context):
-        """Moves messages of a dead-letter queue back to the queue they came from.
+        """Moves messages of a dead-letter queue back to the queue they came from, oldest first. Leased ones stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Purge(self, request, context):
+        """Removes messages for good, oldest first. Leased ones stay.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -235,10 +282,30 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     request_deserializer=fila_dot_v1_dot_admin__pb2.DryRunHookRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.DryRunHookResponse.SerializeToString,
             ),
+            'PauseQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseQueue,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.PauseQueueRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.PauseQueueResponse.SerializeToString,
+            ),
+            'ResumeQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeQueue,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.ResumeQueueRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.ResumeQueueResponse.SerializeToString,
+            ),
+            'Peek': grpc.unary_unary_rpc_method_handler(
+                    servicer.Peek,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.PeekRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.PeekResponse.SerializeToString,
+            ),
             'Redrive': grpc.unary_unary_rpc_method_handler(
                     servicer.Redrive,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.RedriveRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.RedriveResponse.SerializeToString,
+            ),
+            'Purge': grpc.unary_unary_rpc_method_handler(
+                    servicer.Purge,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.PurgeRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.PurgeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -549,6 +616,87 @@ class FilaAdmin:
             _registered_method=True)
 
     @staticmethod
+    def PauseQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/PauseQueue',
+            fila_dot_v1_dot_admin__pb2.PauseQueueRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.PauseQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/ResumeQueue',
+            fila_dot_v1_dot_admin__pb2.ResumeQueueRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.ResumeQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Peek(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/Peek',
+            fila_dot_v1_dot_admin__pb2.PeekRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.PeekResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Redrive(request,
             target,
             options=(),
@@ -565,6 +713,33 @@ class FilaAdmin:
             '/fila.v1.FilaAdmin/Redrive',
             fila_dot_v1_dot_admin__pb2.RedriveRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.RedriveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Purge(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/Purge',
+            fila_dot_v1_dot_admin__pb2.PurgeRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.PurgeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,8 +47,15 @@ class FilaAdminStub:
     """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
     DryRunHook: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DryRunHookRequest, _admin_pb2.DryRunHookResponse]
     """Runs a script on messages and says what it would decide. Decides nothing."""
+    PauseQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PauseQueueRequest, _admin_pb2.PauseQueueResponse]
+    """Stops delivery from a queue until it is resumed, also over restarts. Enqueueing, settling and leases go on."""
+    ResumeQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResumeQueueRequest, _admin_pb2.ResumeQueueResponse]
+    Peek: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PeekRequest, _admin_pb2.PeekResponse]
+    """Looks at messages of any queue without consuming them, a page at a time."""
     Redrive: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RedriveRequest, _admin_pb2.RedriveResponse]
-    """Moves messages of a dead-letter queue back to the queue they came from."""
+    """Moves messages of a dead-letter queue back to the queue they came from, oldest first. Leased ones stay."""
+    Purge: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PurgeRequest, _admin_pb2.PurgeResponse]
+    """Removes messages for good, oldest first. Leased ones stay."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -69,8 +76,15 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
     DryRunHook: _aio.UnaryUnaryMultiCallable[_admin_pb2.DryRunHookRequest, _admin_pb2.DryRunHookResponse]  # type: ignore[assignment]
     """Runs a script on messages and says what it would decide. Decides nothing."""
+    PauseQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.PauseQueueRequest, _admin_pb2.PauseQueueResponse]  # type: ignore[assignment]
+    """Stops delivery from a queue until it is resumed, also over restarts. Enqueueing, settling and leases go on."""
+    ResumeQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResumeQueueRequest, _admin_pb2.ResumeQueueResponse]  # type: ignore[assignment]
+    Peek: _aio.UnaryUnaryMultiCallable[_admin_pb2.PeekRequest, _admin_pb2.PeekResponse]  # type: ignore[assignment]
+    """Looks at messages of any queue without consuming them, a page at a time."""
     Redrive: _aio.UnaryUnaryMultiCallable[_admin_pb2.RedriveRequest, _admin_pb2.RedriveResponse]  # type: ignore[assignment]
-    """Moves messages of a dead-letter queue back to the queue they came from."""
+    """Moves messages of a dead-letter queue back to the queue they came from, oldest first. Leased ones stay."""
+    Purge: _aio.UnaryUnaryMultiCallable[_admin_pb2.PurgeRequest, _admin_pb2.PurgeResponse]  # type: ignore[assignment]
+    """Removes messages for good, oldest first. Leased ones stay."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -156,11 +170,42 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         """Runs a script on messages and says what it would decide. Decides nothing."""
 
     @_abc_1.abstractmethod
+    def PauseQueue(
+        self,
+        request: _admin_pb2.PauseQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.PauseQueueResponse, _abc.Awaitable[_admin_pb2.PauseQueueResponse]]:
+        """Stops delivery from a queue until it is resumed, also over restarts. Enqueueing, settling and leases go on."""
+
+    @_abc_1.abstractmethod
+    def ResumeQueue(
+        self,
+        request: _admin_pb2.ResumeQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ResumeQueueResponse, _abc.Awaitable[_admin_pb2.ResumeQueueResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def Peek(
+        self,
+        request: _admin_pb2.PeekRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.PeekResponse, _abc.Awaitable[_admin_pb2.PeekResponse]]:
+        """Looks at messages of any queue without consuming them, a page at a time."""
+
+    @_abc_1.abstractmethod
     def Redrive(
         self,
         request: _admin_pb2.RedriveRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.RedriveResponse, _abc.Awaitable[_admin_pb2.RedriveResponse]]:
-        """Moves messages of a dead-letter queue back to the queue they came from."""
+        """Moves messages of a dead-letter queue back to the queue they came from, oldest first. Leased ones stay."""
+
+    @_abc_1.abstractmethod
+    def Purge(
+        self,
+        request: _admin_pb2.PurgeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.PurgeResponse, _abc.Awaitable[_admin_pb2.PurgeResponse]]:
+        """Removes messages for good, oldest first. Leased ones stay."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

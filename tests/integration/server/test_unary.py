@@ -325,11 +325,6 @@ class TestAdmin:
             assert (await refusal(peer.admin.SetConfig(request)))[0] is code
             assert not (await peer.admin.ListConfig(admin_pb2.ListConfigRequest())).entries
 
-    async def test_what_is_not_there_yet_is_unimplemented(self, serve):
-        async with serve() as peer:
-            call = peer.admin.Redrive(admin_pb2.RedriveRequest())
-            assert (await refusal(call))[0] is StatusCode.UNIMPLEMENTED
-
     async def test_as_many_keys_are_told_as_were_asked_for(self, serve):
         async with serve() as peer:
             await peer.create(fairness_header="tenant")

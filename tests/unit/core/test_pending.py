@@ -133,3 +133,30 @@ def test_new_messages_are_added_in_one_go():
     many.push_new(many.lanes[5, ()], [3, 4, 5])
     assert one.ready == many.ready == 5
     assert seqs(taken(one)[0]) == seqs(taken(many)[0])
+
+
+numbers = st.lists(st.integers(0, 60), unique=True)
+
+
+@given(numbers, st.data())
+def test_what_is_removed_leaves_the_others_in_order(numbers, data):
+    """Wherever they stood, in the order of arrival or come back into the middle."""
+    key = key_with({5: numbers}, {seq: 3 for seq in numbers if seq % 5 == 0})
+    gone = set(data.draw(st.lists(st.sampled_from(numbers), unique=True))) if numbers else set()
+    if gone:
+        key.remove(next(iter(key.lanes.values())), gone)
+    left = sorted(set(numbers) - gone)
+    assert (key.ready, key.head is None, set(key.costs)) == (len(left), not left, {seq for seq in left if seq % 5 == 0})
+    out, _ = taken(key)
+    assert seqs(out) == left
+
+
+@given(numbers, st.integers(-1, 61), st.integers(-1, 61), st.integers(0, 10), st.booleans())
+def test_a_part_of_a_lane_is_the_first_of_what_is_in_it(numbers, low, high, count, newest):
+    """Looking changes nothing."""
+    (lane,) = key_with({5: [100, *numbers]}).lanes.values()
+    found = lane.between(low, high, count, newest=newest)
+    assert found == sorted((seq for seq in numbers if low <= seq <= high), reverse=newest)[:count]
+    assert lane.waiting() == sorted([*numbers, 100])
+    assert all(lane.holds(seq) for seq in numbers)
+    assert not lane.holds(61)

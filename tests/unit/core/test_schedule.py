@@ -50,3 +50,20 @@ def test_messages_of_one_time_keep_their_order():
     for seq in (3, 1, 2):
         schedule.add((50, seq, LANE, 1))
     assert [seq for _, seq, *_ in schedule.take_due(50, 10)] == [1, 2, 3]
+
+
+@given(st.lists(st.integers(0, 100), max_size=200), st.data())
+def test_what_is_removed_never_becomes_ready(dues, data):
+    """However many are removed: the others come as if those had never been there, and can be taken and put back."""
+    schedule = filled(dues)
+    gone = data.draw(st.sets(st.sampled_from(range(len(dues))))) if dues else set()
+    for seq in gone:
+        schedule.remove(dues[seq], seq)
+    left = sorted((due, seq) for seq, due in enumerate(dues) if seq not in gone)
+    assert len(schedule) == len(left)
+    assert sorted((due, seq) for due, seq, *_ in schedule.all()) == left
+    assert schedule.next_due() == (left[0][0] if left else None)
+    for delayed in schedule.take_due(50, 10):
+        schedule.add(delayed)
+    assert [(due, seq) for due, seq, *_ in schedule.take_due(100, 1_000)] == left
+    assert len(schedule) == 0

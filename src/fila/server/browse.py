@@ -1,0 +1,146 @@
+"""Messages that operators look at, send back or remove: which are meant, where a call ended, what they look like."""
+
+from collections.abc import Callable
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from fila.broker.broker import Broker, Seen
+from fila.broker.commands import Place
+from fila.broker.queue import QueueState
+from fila.broker.search import EVERYWHERE, NEWEST_POSSIBLE, Match, Query
+from fila.core.errors import InvalidArgument
+from fila.core.ids import NS_PER_MS, MessageIds
+from fila.core.lifecycle import State
+from fila.server.codec import write_attempt, write_death
+from fila.storage import codec
+from fila.v1 import admin_pb2 as pb
+from fila.v1 import messages_pb2, service_pb2
+
+DEFAULT_PAGE = 100
+MAX_PAGE = 1000
+MAX_IDS = 1000
+MAX_HEADER_MATCHES = 32
+PAGE_BYTES = 3 << 20
+"""What one answer weighs, unless a single message weighs more."""
+
+WAITING = frozenset({State.READY, State.DELAYED})
+_STATES = {
+    pb.MESSAGE_STATE_READY: State.READY,
+    pb.MESSAGE_STATE_DELAYED: State.DELAYED,
+    pb.MESSAGE_STATE_LEASED: State.LEASED,
+}
+_NUMBERS = {state: number for number, state in _STATES.items()}
+_DIGITS = 16
+
+
+def read_filter(chosen: pb.MessageFilter, ids: MessageIds, now: int, states: frozenset[State] = EVERYWHERE) -> Query:
+    """Which messages are meant, of those in some states. Raises InvalidArgument."""
+    if len(chosen.message_ids) > MAX_IDS:
+        raise InvalidArgument(f"message_ids must not be more than {MAX_IDS}")
+    if len(chosen.headers) > MAX_HEADER_MATCHES:
+        raise InvalidArgument(f"headers must not be more than {MAX_HEADER_MATCHES}")
+    given = frozenset(_STATES.get(number, State.NONE) for number in chosen.states)
+    if not given <= EVERYWHERE:
+        raise InvalidArgument("states must be ready, delayed or leased")
+    if not given <= states:
+        raise InvalidArgument("leased messages stay where they are: states must be ready or delayed")
+    low = max(0, now - chosen.max_age_ms * NS_PER_MS) if chosen.max_age_ms else 0
+    high = max(0, now - chosen.min_age_ms * NS_PER_MS) if chosen.min_age_ms else NEWEST_POSSIBLE
+    seqs = None
+    if chosen.message_ids:
+        seqs = frozenset(seq for one in chosen.message_ids if (seq := ids.seq(one)) is not None)
+        low, high = max(low, min(seqs, default=1)), min(high, max(seqs, default=0))
+    return Query(
+        low=low,
+        high=high,
+        states=given or states,
+        fairness_key=chosen.fairness_key if chosen.HasField("fairness_key") else None,
+        seqs=seqs,
+        error=chosen.error,
+        body=_header_check(chosen) if chosen.headers else None,
+    )
+
+
+def _header_check(chosen: pb.MessageFilter) -> Callable[[bytes], bool]:
+    wanted = [(match.name, match.value if match.HasField("value") else None) for match in chosen.headers]
+
+    def check(body: bytes) -> bool:
+        headers = service_pb2.EnqueueRequest.FromString(body).headers
+        return all(name in headers and value in (None, headers[name]) for name, value in wanted)
+
+    return check
+
+
+def read_cursor(text: str, count: int) -> list[int] | None:
+    """The numbers of a cursor; None for none. Raises InvalidArgument."""
+    if not text:
+        return None
+    digits = [text[at : at + _DIGITS] for at in range(0, len(text), _DIGITS)]
+    if len(text) != count * _DIGITS or not all(char in "0123456789abcdef" for char in text):
+        raise InvalidArgument("the cursor is not one that an answer gave")
+    return [int(number, 16) for number in digits]
+
+
+def write_cursor(*numbers: int) -> str:
+    return "".join(f"{number:0{_DIGITS}x}" for number in numbers)
+
+
+class Page:
+    """The answer to a look, which ends before it grows too large."""
+
+    def __init__(self, broker: Broker, payload_bytes: int) -> None:
+        self._broker = broker
+        self._payload_bytes = payload_bytes
+
+    def write(self, seen: Seen) -> pb.PeekResponse:
+        response = pb.PeekResponse()
+        position, room = seen.position, PAGE_BYTES
+        for place, record in seen.matches:
+            message = self._write(seen.queue, Match(place, record))
+            room -= message.ByteSize()
+            if room < 0 and response.messages:
+                break
+            response.messages.append(message)
+            position = place.seq
+        if len(response.messages) == len(seen.matches):
+            position = seen.position
+        response.cursor = "" if position is None else write_cursor(position)
+        return response
+
+    def _write(self, queue: QueueState, match: Match) -> pb.PeekedMessage:
+        place, record = match
+        assert record is not None
+        head = codec.head_of(record)
+        message = messages_pb2.Message.FromString(record[len(head) :])
+        size = len(message.payload)
+        message.payload = message.payload[: self._payload_bytes]
+        message.id = self._broker.state.ids.text(place.seq)
+        self._add_metadata(message.metadata, queue, place, head)
+        message.timestamps.enqueued_at.FromNanoseconds(place.seq)
+        peeked = pb.PeekedMessage(
+            message=message, state=_NUMBERS[place.state], payload_size=size, until=_timestamp(place.until)
+        )
+        if not message.metadata.HasField("dead_letter"):
+            peeked.attempts.extend(write_attempt(*failed) for failed in self._broker.failures_of(queue, place.seq))
+        return peeked
+
+    def _add_metadata(
+        self, metadata: messages_pb2.MessageMetadata, queue: QueueState, place: Place, head: bytes
+    ) -> None:
+        metadata.fairness_key = place.key
+        metadata.weight, metadata.cost, throttle_keys = codec.read_head(head)
+        metadata.throttle_keys.extend(throttle_keys)
+        metadata.attempt_count = queue.attempts.get(place.seq, 0)
+        metadata.queue_id = queue.name
+        metadata.priority = place.priority
+        death = self._broker.death_of(queue, place.seq) if queue.record.source else None
+        if death is not None:
+            metadata.dead_letter.CopyFrom(write_death(death))
+
+
+def _timestamp(ns: int) -> Timestamp | None:
+    if not ns:
+        return None
+    stamp = Timestamp()
+    stamp.FromNanoseconds(ns)
+    return stamp
