@@ -217,6 +217,15 @@ class TelemetryConfig(Section):
 
 
 @dataclass(frozen=True, slots=True)
+class JournalConfig(Section):
+    """Whether what happens is written down, and how much of it is kept."""
+
+    enabled: bool = _yes_no(default=True)
+    max_age_ms: int = _whole(7 * DAY_MS, 1, 3_650 * DAY_MS)
+    max_bytes: int = _whole(256 * MIB, MIB, 1024 * GIB)
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig(Section):
     """What is logged and in which form."""
 
@@ -234,6 +243,7 @@ class Config:
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lua: LuaConfig = field(default_factory=LuaConfig)
+    journal: JournalConfig = field(default_factory=JournalConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     log: LogConfig = field(default_factory=LogConfig)
 

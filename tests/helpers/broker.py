@@ -24,13 +24,14 @@ from fila.broker.commands import (
     UpdateQueue,
 )
 from fila.broker.engine import Engine
+from fila.broker.journal import Journal
 from fila.broker.queue import QueueState
 from fila.broker.recovery import recover
 from fila.broker.search import Query, Search, finish
 from fila.broker.settle import token_text
 from fila.broker.state import BrokerState
 from fila.broker.stats import KeyOrder, QueueStats, look
-from fila.config import LimitsConfig, SchedulerConfig
+from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, StoreFailed
 from fila.core.leases import Grant
@@ -128,9 +129,17 @@ def queue_record(name: str, **settings: Any) -> QueueRecord:
 class Driver:
     """An engine on a store, with a clock that moves only when told to."""
 
-    def __init__(self, store: Storage | None = None, *, limits: LimitsConfig | None = None, **scheduler: int) -> None:
+    def __init__(
+        self,
+        store: Storage | None = None,
+        *,
+        limits: LimitsConfig | None = None,
+        journal: JournalConfig | None = None,
+        **scheduler: int,
+    ) -> None:
         self.store = WatchedStore(store or MemoryStorage())
         self.limits = limits or LimitsConfig()
+        self.journaling = journal or JournalConfig()
         self.scheduler = SchedulerConfig(**scheduler)
         self.now = START
         self._numbers = 0
@@ -141,7 +150,8 @@ class Driver:
         if store is not None:
             self.store.inner = store
         self.state: BrokerState = recover(self.store, NODE, self.limits)
-        self.engine = Engine(self.state, self.store, self.scheduler)
+        self.journal = Journal(self.store, self.journaling)
+        self.engine = Engine(self.state, self.store, self.scheduler, self.journal)
 
     def tick(self) -> None:
         self.engine.tick(self.now)
@@ -262,6 +272,7 @@ class Driver:
         """Everything in memory that a failed write must leave as it was."""
         return {
             "queues": {name: snapshot_of(queue, self.now) for name, queue in self.state.queues.items()},
+            "journal": (self.journal.first_entry, self.journal.next_entry, self.journal.bytes),
             "producers": {name: last for name, (last, _) in self.state.producers._last.items()},
         }
 

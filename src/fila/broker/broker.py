@@ -143,9 +143,9 @@ class Broker:
     async def delete_queue(self, name: str, force: bool = False) -> int:
         return await self._do(lambda reply: DeleteQueue(name, reply, force))  # type: ignore[no-any-return]
 
-    async def set_config(self, key: str, value: str | None) -> str | None:
+    async def set_config(self, key: str, value: str | None, by: str) -> str | None:
         """Set or remove an entry of the runtime configuration. Returns the value before, if there was one."""
-        return await self._do(lambda reply: SetConfig(key, value, reply))  # type: ignore[no-any-return]
+        return await self._do(lambda reply: SetConfig(key, value, reply, by))  # type: ignore[no-any-return]
 
     async def pause_queue(self, name: str, paused: bool) -> None:
         """Deliver nothing of a queue, or deliver again. Kept over restarts."""

@@ -152,6 +152,8 @@ class SetConfig:
     key: str
     value: str | None
     reply: Callable[[str | BrokerError | None], None]
+    by: str = ""
+    """Who asks, for the record."""
     size: int = 1
 
 

@@ -27,6 +27,7 @@ from fila.broker.commands import (
 )
 from fila.broker.deliver import plan_delivery
 from fila.broker.enqueue import plan_enqueue
+from fila.broker.journal import Journal
 from fila.broker.queue import QueueState
 from fila.broker.recent import RecentRecords
 from fila.broker.recovery import CLOCK_KEY
@@ -75,8 +76,9 @@ class Load:
 class Engine:
     """Owns the state and the store. Everything happens in `tick`."""
 
-    def __init__(self, state: BrokerState, store: Storage, config: SchedulerConfig) -> None:
+    def __init__(self, state: BrokerState, store: Storage, config: SchedulerConfig, journal: Journal) -> None:
         self.state = state
+        self.journal = journal
         self._store = store
         self._config = config
         self._commands: deque[Command] = deque()
@@ -106,12 +108,14 @@ class Engine:
         """Let a consumer take part in a queue. Raises QueueNotFound."""
         queue = self.state.queue(queue_name)
         queue.consumers.add(consumer)
+        self.journal.consumers_changed(queue_name)
         self._wanted[queue_name] = None
 
     def leave(self, queue_name: str, consumer: Consumer) -> None:
         """End a consumer; what it holds goes back in the next tick."""
         queue = self.state.queues.get(queue_name)
         if queue is not None and queue.consumers.remove(consumer.number) is not None:
+            self.journal.consumers_changed(queue_name)
             self.submit(ReturnGrants(queue_name, consumer.number))
 
     def want(self, queue_name: str) -> None:
@@ -151,7 +155,7 @@ class Engine:
             if rested and self._delivering:
                 self._plan_deliveries(tick)
         try:
-            self._write(tick)
+            self._write(tick, commands)
         except StoreFailed as error:
             self._write_failures += 1
             self._roll_back(tick)
@@ -170,14 +174,16 @@ class Engine:
         else:
             command.reply(error)
 
-    def _write(self, tick: Tick) -> None:
+    def _write(self, tick: Tick, commands: list[Command]) -> None:
         if not len(tick.batch):
             return
         mark = self.state.clock_mark
         if self.state.sequence.last > mark:
             mark = self.state.sequence.last + CLOCK_STEP
             tick.batch.put(Family.DEFAULT, CLOCK_KEY, mark.to_bytes(8, "big"))
+        record = self.journal.plan(self.state, tick, commands)
         self._store.write(tick.batch)
+        self.journal.commit(record)
         self.state.clock_mark = mark
 
     # Planning
@@ -356,7 +362,8 @@ class Engine:
             self._want(graves)
 
     def _commit_acks(self, tick: Tick) -> None:
-        for queue, seqs in tick.acked:
+        for acked in tick.acked:
+            queue, seqs = acked.queue, acked.seqs
             attempts = queue.attempts
             for consumer, messages in queue.leases.release_many(seqs):
                 for lane, seq, _ in messages:

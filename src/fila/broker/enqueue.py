@@ -63,6 +63,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         record = head(placed.weight, placed.cost, placed.throttle_keys) + message.body
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
+        arrivals.sizes[seq] = message.payload_bytes
         put(Family.MESSAGES, lane.prefix + put_u64(seq), record)
         if delay_ms:
             due = tick.now + delay_ms * NS_PER_MS

@@ -8,7 +8,7 @@ from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGra
 from fila.broker.failure import FailedAttempt, drop_history, plan_failure
 from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
-from fila.broker.tick import Tick
+from fila.broker.tick import Acked, Tick
 from fila.core.errors import BrokerError, LeaseEnded, LimitExceeded, MessageNotFound, Overloaded
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Grant
@@ -95,22 +95,24 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
     except BrokerError as error:
         return [Failure(group.queue, message_id, error) for message_id in group.message_ids]
     failures: list[Failure] = []
-    done: list[int] = []
+    done = Acked(queue, [], [])
     leaving: dict[Grant, int] = {}
     delete, attempts = tick.batch.delete, queue.attempts
     for message_id, seq, grant in _held(state, tick, queue, group):
         if grant is None:
             failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
             continue
-        delete(Family.MESSAGES, grant.members[seq][0].prefix + keys.u64(seq))
+        lane = grant.members[seq][0]
+        delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
         if seq in attempts:
             drop_history(tick, queue, seq)
         tick.gone[seq] = False
         leaving[grant] = leaving.get(grant, 0) + 1
-        done.append(seq)
+        done.seqs.append(seq)
+        done.lanes.append(lane)
     for grant, count in leaving.items():
         tick.drop_members(queue, grant, count)
-    tick.acked.append((queue, done))
+    tick.acked.append(done)
     return failures
 
 

@@ -41,6 +41,8 @@ class Arrivals:
     """Messages whose records are large"""
     records: list[tuple[int, bytes]] = field(default_factory=list)
     """What was written of messages for which consumers are waiting"""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """How large their payloads are"""
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Dedup key -> (sequence number, end of its window)"""
 
@@ -61,6 +63,16 @@ class Arrivals:
                 lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
             found = self.lanes[key, priority, throttle_keys] = (lane, [])
         return found
+
+
+@dataclass(slots=True)
+class Acked:
+    """Messages that are done."""
+
+    queue: QueueState
+    seqs: list[int]
+    lanes: list[Lane]
+    """The lane of each"""
 
 
 @dataclass(slots=True)
@@ -106,7 +118,7 @@ class Tick:
     now: int
     batch: Batch
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
-    acked: list[tuple[QueueState, list[int]]] = field(default_factory=list)
+    acked: list[Acked] = field(default_factory=list)
     returned: list[Returned] = field(default_factory=list)
     dead: list[Dead] = field(default_factory=list)
     moved_bytes: int = 0

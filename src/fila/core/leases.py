@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from fila.core.pending import Taken
+from fila.core.pending import Lane, Taken
 
 MANY_DEAD = 64
 """So many entries of ended grants are always tolerated before the order of expiry is built anew."""
@@ -98,6 +98,11 @@ class Leases:
         for grant in released:
             self._forget_if_empty(grant)
         return [(grant.consumer, messages) for grant, messages in released.items()]
+
+    def lanes(self, seqs: list[int]) -> list[Lane]:
+        """Where messages that are leased belong."""
+        by_seq = self._by_seq
+        return [by_seq[seq].members[seq][0] for seq in seqs]
 
     def next_expiry(self) -> int | None:
         """When the next grant ends, if there is any."""

@@ -58,7 +58,7 @@ class FilaAdmin:
         return write_stats(await self._broker.stats(request.queue, read_order(request)))
 
     async def set_config(self, request: pb.SetConfigRequest, context: Context) -> pb.SetConfigResponse:
-        before = await self._broker.set_config(request.key, request.value)
+        before = await self._broker.set_config(request.key, request.value, context.peer())
         log.info("config set", key=request.key, before=before, now=request.value, by=context.peer())
         return pb.SetConfigResponse()
 
@@ -73,7 +73,7 @@ class FilaAdmin:
         return pb.ListConfigResponse(entries=entries, total_count=len(entries))
 
     async def delete_config(self, request: pb.DeleteConfigRequest, context: Context) -> pb.DeleteConfigResponse:
-        before = await self._broker.set_config(request.key, None)
+        before = await self._broker.set_config(request.key, None, context.peer())
         if before is not None:
             log.info("config removed", key=request.key, before=before, by=context.peer())
         return pb.DeleteConfigResponse(existed=before is not None)

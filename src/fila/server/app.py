@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha import reflection
 
 from fila.broker.broker import Broker
 from fila.broker.engine import Engine
+from fila.broker.journal import Journal
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
 from fila.config import Config
@@ -62,10 +63,11 @@ class Server:
         )
         try:
             state = recover(store, store.node, config.limits, _scripting(config))
+            journal = Journal(store, config.journal)
         except BaseException:
             store.close()
             raise
-        self._broker = Broker(Engine(state, store, config.scheduler), store, time.time_ns)
+        self._broker = Broker(Engine(state, store, config.scheduler, journal), store, time.time_ns)
         self._telemetry = Telemetry(config.telemetry, self._broker, f"{store.node:014x}")
         try:
             await self._telemetry.start()

@@ -12,6 +12,7 @@ name can hold any byte.
     STATE         name
     DEDUP         "k" queue  key    or    "p" producer  sequence
     QUEUES        queue
+    JOURNAL       "r" last entry    or    "s" last entry    or    "n"
 """
 
 from struct import Struct
@@ -22,6 +23,10 @@ u64 = _U64.pack
 
 KEY_MARK = b"k"
 PRODUCER_MARK = b"p"
+RECORD_MARK = b"r"
+SEGMENT_MARK = b"s"
+NEXT_ENTRY = b"n"
+"""Where the journal says which number its next entry has, when its records alone do not."""
 SEQ_BYTES = 8
 
 
@@ -118,3 +123,17 @@ def producer_batch(producer_id: str, sequence: int) -> bytes:
 def read_producer_batch(key: bytes) -> tuple[str, int]:
     producer_id, at = read_name(key, 1)
     return producer_id, read_u64(key, at)
+
+
+def journal_record(last: int) -> bytes:
+    """A record stands at its last entry, so that the first key from an entry on is that of the record which has it."""
+    return RECORD_MARK + u64(last)
+
+
+def journal_segment(last: int) -> bytes:
+    return SEGMENT_MARK + u64(last)
+
+
+def read_journal_key(key: bytes) -> int:
+    """The last entry of a record or a segment."""
+    return read_u64(key, 1)

@@ -7,8 +7,9 @@ import pytest
 from fila.broker.broker import READ_BYTES, Broker
 from fila.broker.commands import AckGroup, Nack, Settle
 from fila.broker.engine import Engine
+from fila.broker.journal import Journal
 from fila.broker.recovery import recover
-from fila.config import LimitsConfig, SchedulerConfig
+from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.errors import QueueNotFound, ShuttingDown, StoreFailed
 from fila.storage.memory import MemoryStorage
 from tests.helpers.broker import MS, NODE, START, WatchedStore, incoming, queue_record
@@ -30,7 +31,9 @@ def on_a_loop(scenario):
     def test():
         async def run():
             store, clock = WatchedStore(MemoryStorage()), Clock()
-            engine = Engine(recover(store, NODE, LimitsConfig()), store, SchedulerConfig())
+            engine = Engine(
+                recover(store, NODE, LimitsConfig()), store, SchedulerConfig(), Journal(store, JournalConfig())
+            )
             broker = Broker(engine, store, clock)
             await broker.create_queue(queue_record("q"))
             await scenario(broker, store, clock)

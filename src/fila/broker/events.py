@@ -1,0 +1,191 @@
+"""What happened in a tick, as sections of the journal.
+
+Everything is taken from what the tick lists anyway, before any of it has changed memory, so that planning need not know
+that there is a journal. A message has at most one event in a tick, so the order of the sections means nothing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fila.broker.commands import ALONE, Command, CreateQueue, DeleteQueue, SetConfig, UpdateQueue
+from fila.broker.queue import QueueState, dead_letter_name
+from fila.broker.state import BrokerState
+from fila.broker.tick import Arrivals, Dead, Delivery, Returned, Tick
+from fila.core.errors import BrokerError
+from fila.core.pending import FairKey, Lane
+from fila.storage import keys
+from fila.storage.codec import Failed, QueueRecord
+from fila.storage.journal import Field, Kind, Packer
+
+_ENDED = {Failed.NACKED: Kind.NACKED, Failed.EXPIRED: Kind.EXPIRED, Failed.RETURNED: Kind.RETURNED}
+
+
+class Lanes:
+    """The table of lanes of one record."""
+
+    __slots__ = ("_numbers", "_weights")
+
+    def __init__(self) -> None:
+        self._numbers: dict[Lane, int] = {}
+        self._weights: dict[FairKey, int] = {}
+
+    def numbers(self, lanes: list[Lane]) -> Sequence[int]:
+        """Where lanes stand in the table; one number if they are all the same."""
+        numbers = self._numbers
+        if lanes.count(lanes[0]) == len(lanes):
+            return (numbers.setdefault(lanes[0], len(numbers)),)
+        new = [lane for lane in dict.fromkeys(lanes) if lane not in numbers]
+        numbers.update(zip(new, range(len(numbers), len(numbers) + len(new)), strict=True))
+        return list(map(numbers.__getitem__, lanes))
+
+    def of_queue(self, name: str) -> Sequence[int]:
+        """For what belongs to no fairness key."""
+        return self.numbers([Lane(FairKey("", 0), 0, keys.lane(name, "", 0))])
+
+    def weigh(self, weights: Mapping[FairKey, int]) -> None:
+        """Keys whose weight changes in this tick."""
+        self._weights.update(weights)
+
+    def prefixes(self) -> list[bytes]:
+        return [lane.prefix for lane in self._numbers]
+
+    def weights(self) -> list[int]:
+        changed = self._weights
+        return [changed.get(lane.key, lane.key.weight) for lane in self._numbers]
+
+
+class Events:
+    """Gathers the record of one tick."""
+
+    def __init__(self) -> None:
+        self._lanes = Lanes()
+        self._packer = Packer()
+
+    @property
+    def entries(self) -> int:
+        return self._packer.entries
+
+    def record(self, at: int) -> bytes:
+        return self._packer.record(at, self._lanes.prefixes(), self._lanes.weights())
+
+    def add_start(self) -> None:
+        self._packer.add(Kind.STARTED, 1, {Field.LANE: self._lanes.of_queue("")})
+
+    def add_count(self, kind: Kind, queue: str, count: int) -> None:
+        """How many messages or consumers a queue has."""
+        self._packer.add(kind, 1, {Field.LANE: self._lanes.of_queue(queue), Field.COUNT: (count,)})
+
+    def add_tick(self, state: BrokerState, tick: Tick, commands: Sequence[Command]) -> None:
+        """All that the tick moves and changes."""
+        for queue, delayed in tick.promoted:
+            seqs = [seq for _, seq, _, _ in delayed]
+            more = {Field.ATTEMPT: _attempts(queue, seqs), Field.UNTIL: [due for due, _, _, _ in delayed]}
+            self._add(Kind.DUE, [lane for _, _, lane, _ in delayed], seqs, more)
+        for arrivals in tick.arrivals.values():
+            self._add_arrivals(arrivals)
+        if tick.returned:
+            self._add_returned(tick.returned)
+        if tick.dead:
+            self._add_dead(tick.dead)
+        for acked in tick.acked:
+            if acked.seqs:
+                self._add(Kind.ACKED, acked.lanes, acked.seqs, {Field.ATTEMPT: _attempts(acked.queue, acked.seqs)})
+        for delivery in tick.delivered:
+            self._add_delivery(delivery)
+        if commands and isinstance(commands[0], ALONE):
+            _, answer = tick.replies[0]
+            if not isinstance(answer, BrokerError):
+                self._add_command(state, commands[0], answer)
+
+    def _add(self, kind: Kind, lanes: list[Lane], seqs: list[int], more: Mapping[Field, Sequence[int]]) -> None:
+        self._packer.add(kind, len(seqs), {Field.LANE: self._lanes.numbers(lanes), Field.SEQ: seqs, **more})
+
+    def _add_delivery(self, delivery: Delivery) -> None:
+        messages = delivery.selection.messages
+        seqs = [message[1] for message in messages]
+        more: dict[Field, Sequence[int]] = {
+            Field.ATTEMPT: _attempts(delivery.queue, seqs),
+            Field.COST: [message[2] for message in messages],
+            Field.UNTIL: (delivery.grants[0][1].expires_at,),
+        }
+        self._add(Kind.LEASED, [message[0] for message in messages], seqs, more)
+
+    def _add_arrivals(self, arrivals: Arrivals) -> None:
+        lanes: list[Lane] = []
+        seqs: list[int] = []
+        for lane, ready in arrivals.lanes.values():
+            lanes += [lane] * len(ready)
+            seqs += ready
+        costs, until = [1], [0]
+        if arrivals.costs or arrivals.delayed:
+            costs, until = [arrivals.costs.get(seq, 1) for seq in seqs], [0] * len(seqs)
+            for due, seq, lane, cost in arrivals.delayed:
+                lanes.append(lane)
+                seqs.append(seq)
+                costs.append(cost)
+                until.append(due)
+        if seqs:
+            self._lanes.weigh(arrivals.weights)
+            sizes = list(map(arrivals.sizes.__getitem__, seqs))
+            self._add(Kind.ENQUEUED, lanes, seqs, {Field.SIZE: sizes, Field.COST: costs, Field.UNTIL: until})
+
+    def _add_returned(self, returned: list[Returned]) -> None:
+        groups: dict[tuple[str, Failed], list[Returned]] = {}
+        for back in returned:
+            groups.setdefault((back.queue.name, back.kind), []).append(back)
+        for (_, kind), group in groups.items():
+            seqs = [back.seq for back in group]
+            more = {Field.ATTEMPT: [back.attempts for back in group], Field.UNTIL: [back.due for back in group]}
+            self._add(_ENDED[kind], group[0].queue.leases.lanes(seqs), seqs, more)
+
+    def _add_dead(self, buried: list[Dead]) -> None:
+        groups: dict[str, list[Dead]] = {}
+        for dead in buried:
+            groups.setdefault(dead.queue.name, []).append(dead)
+        for group in groups.values():
+            seqs = [dead.seq for dead in group]
+            more: dict[Field, Sequence[int]] = {
+                Field.ATTEMPT: [dead.attempts for dead in group],
+                Field.CAUSE: [_ENDED[dead.kind] for dead in group],
+                Field.TARGET: self._lanes.numbers([dead.lane for dead in group]),
+            }
+            self._add(Kind.DEAD, group[0].queue.leases.lanes(seqs), seqs, more)
+
+    def _add_command(self, state: BrokerState, command: Command, answer: object) -> None:
+        match command:
+            case CreateQueue(record):
+                self._add_note(Kind.CREATED, record.name, _settings(record))
+                self._add_note(Kind.CREATED, dead_letter_name(record.name), {"source": record.name})
+            case UpdateQueue(name):
+                before = _settings(state.queues[name].record)
+                after = _settings(answer) if isinstance(answer, QueueRecord) else before
+                changed = {key: [before[key], after[key]] for key in after if after[key] != before[key]}
+                self._add_note(Kind.UPDATED, name, changed)
+            case DeleteQueue(name):
+                queue = state.queues[name]
+                for leaving in (queue, state.dead_letters_of(queue)):
+                    if leaving is not None:
+                        self.add_count(Kind.DELETED, leaving.name, leaving.held)
+            case SetConfig(key, value):
+                note = {"key": key, "before": answer, "value": value, "by": command.by}
+                self._add_note(Kind.CONFIGURED, "", note)
+
+    def _add_note(self, kind: Kind, queue: str, note: Mapping[str, Any]) -> None:
+        text = json.dumps(note, ensure_ascii=False)
+        self._packer.add(kind, 1, {Field.LANE: self._lanes.of_queue(queue)}, [text])
+
+
+def _attempts(queue: QueueState, seqs: list[int]) -> Sequence[int]:
+    """Which attempt it is that begins or ends."""
+    failed = queue.attempts
+    return [failed.get(seq, 0) + 1 for seq in seqs] if failed else (1,)
+
+
+def _settings(record: QueueRecord) -> dict[str, Any]:
+    """A queue's settings in few bytes: of a script only its size."""
+    settings = asdict(record)
+    del settings["name"], settings["created_at"]
+    settings["script"] = len(record.script)
+    return settings
