@@ -53,6 +53,10 @@ class JobsSettings:
         """Whether workers of other processes can reach it."""
         return self.url != "memory"
 
+    @property
+    def in_redis(self) -> bool:
+        return self.url.startswith(("redis://", "rediss://", "unix://"))
+
     def queue_settings(self, concurrency: int) -> QueueSettings:
         """As the jobs layer wants it. Raises InvalidSettings or SettingsError."""
         common: dict[str, Any] = {"lease_seconds": self.lease_seconds, "on_outage": self.on_outage}
@@ -70,7 +74,7 @@ class JobsSettings:
                 throttle_headers=("platform",),
             )
             return QueueSettings(fila=where, **common)
-        if parts.scheme in {"redis", "rediss", "unix"}:
+        if self.in_redis:
             common |= {"redis_ready_key": "reconcile:ready_queue", "redis_scheduled_key": "reconcile:scheduled_jobs"}
             return QueueSettings(use_redis=True, redis_url=self.url, **common)
         raise SettingsError("queue.url: expected memory, redis://... or fila://host:port/queue")

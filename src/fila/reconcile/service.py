@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 
-from fila.jobs.breaker import CircuitBreaker, LocalStore
+from fila.jobs.breaker import BreakerStore, CircuitBreaker, LocalStore
 from fila.jobs.errors import JobsError
 from fila.jobs.factory import create_queue
 from fila.jobs.queue import JobQueue
@@ -67,5 +67,10 @@ class Parts:
 
 
 def _breakers(config: Config) -> Callable[[str], CircuitBreaker]:
-    store = LocalStore(config.breaker)
+    """Breakers are shared where the queue is in Redis: what one process learns of a platform, all know."""
+    store: BreakerStore = LocalStore(config.breaker)
+    if config.queue.in_redis:
+        from fila.jobs.redis.breaker import RedisBreakerStore
+
+        store = RedisBreakerStore(config.queue.url, config.breaker, prefix="reconcile:breaker:")
     return lambda platform: CircuitBreaker(platform, store=store)
