@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench demo proto fmt pins clean
+.PHONY: help setup check test bench demo demo-reconcile proto fmt pins clean
 
 PY := .venv/bin/python
 STAMP := .venv/.setup-done
@@ -13,7 +13,7 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 2 : n > 
 TESTS ?= tests
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv with pinned dependencies
 	@:
@@ -32,6 +32,9 @@ bench: setup ## Run the benchmarks
 
 demo: setup ## Fair delivery with a crash in the middle, on a real server
 	@$(PY) examples/demo/run.py $(ARGS)
+
+demo-reconcile: setup ## Reconciliation with failing platforms, cheating affiliates and one that floods
+	@$(PY) examples/reconcile/run.py $(ARGS)
 
 proto: setup ## Generate the Python code of proto/
 	@scripts/proto

@@ -19,6 +19,15 @@ def test_the_demonstration_proves_its_claims_in_a_pipe():
     assert "\x1b" not in result.stdout
 
 
+@pytest.mark.slow
+def test_the_demonstration_of_reconciliation_proves_its_claims_in_a_pipe():
+    command = [sys.executable, str(DEMO.parent / "reconcile" / "run.py"), "--reports", "10"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "PASSED" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
 @pytest.fixture
 def ledger(monkeypatch):
     monkeypatch.syspath_prepend(str(DEMO))

@@ -89,6 +89,7 @@ def serve(
         from fila.reconcile.serving import HttpServer
 
         config = _config(config_path, store_url, queue_url, workers or None)
+        stop = _stop_signal()
         embedded = (not config.queue.shared) if workers is None else workers > 0
         parts = Parts.open(config)
         with contextlib.closing(parts), contextlib.ExitStack() as stack:
@@ -96,8 +97,9 @@ def serve(
                 stack.enter_context(parts.worker())
             server = HttpServer(parts.api(), host, port)
             workers_said = f"{config.worker.concurrency} workers" if embedded else "no workers"
-            click.echo(f"Answering at {server.url} (description at {server.url}/docs), {workers_said}", err=True)
-            server.run()
+            with server:
+                click.echo(f"Answering at {server.url} (description at {server.url}/docs), {workers_said}", err=True)
+                stop.wait()
 
 
 @reconcile.command(
@@ -116,9 +118,7 @@ def worker(concurrency: int | None, config_path: Path | None, store_url: str | N
         config = _config(config_path, store_url, queue_url, concurrency)
         if not config.queue.shared:
             raise click.UsageError("a queue in memory cannot be shared: give --queue, or use `fila reconcile serve`")
-        stop = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
+        stop = _stop_signal()
         parts = Parts.open(config)
         with contextlib.closing(parts), parts.worker():
             click.echo(f"Working with {config.worker.concurrency} threads", err=True)
@@ -186,11 +186,24 @@ def simulate(listen: str) -> None:
     with _service():
         from fila.reconcile.simulator import Simulator
 
-        simulator = Simulator(host, port)
-        click.echo(
-            f"Platforms answer at {simulator.url}/NAME, faults are set at {simulator.url}/control/NAME", err=True
-        )
-        simulator.serve_forever()
+        stop = _stop_signal()
+        with Simulator(host, port) as simulator:
+            url = simulator.url
+            click.echo(f"Platforms answer at {url}/NAME, faults are set at {url}/control/NAME", err=True)
+            stop.wait()
+
+
+def _stop_signal() -> threading.Event:
+    """Set by SIGTERM or Ctrl-C. A second one ends the process at once."""
+    stop = threading.Event()
+
+    def stopped(number: int, _frame: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stopped)
+    return stop
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -67,18 +67,20 @@ class StoredRetries:
     """The store as the source of the retry scheduler.
 
     What is named by `due` is held in the store at once, so several schedulers never name the same. What was named and
-    could not be enqueued goes back at the next call.
+    could not be enqueued goes back at the next call. Jobs that a queue may have lost are named while it is short.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, queue: JobQueue) -> None:
         self._store = store
+        self._queue = queue
         self._named: dict[str, int] = {}
 
     def due(self, before: float, limit: int) -> Sequence[DueRetry]:
         if self._named:
             self._store.agenda.release(self._named)
             self._named = {}
-        found = self._store.agenda.take_due(int(before * 1000), limit)
+        short = self._queue.snapshot()["ready"] < limit
+        found = self._store.agenda.take_due(int(before * 1000), limit, missed=short)
         self._named = {each.report_id: each.due_at_ms for each in found}
         return [as_retry(each) for each in found]
 

@@ -1,4 +1,4 @@
-"""An ASGI application on a port: in a thread of its own, or in the foreground until a signal."""
+"""An ASGI application on a port, in a thread of its own. Signals are the business of whoever started it."""
 
 import logging
 import socket
@@ -32,7 +32,7 @@ class HttpServer:
             server_header=False,
         )
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self.run, name=f"http-{self.port}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"http-{self.port}", daemon=True)
 
     def start(self) -> None:
         """Answer in a thread. Returns when requests are answered."""
@@ -42,10 +42,6 @@ class HttpServer:
             if time.monotonic() > deadline or not self._thread.is_alive():
                 raise RuntimeError("the HTTP server did not start")
             time.sleep(0.002)
-
-    def run(self) -> None:
-        """Answer in this thread, until SIGTERM, SIGINT or `stop()` from another."""
-        self._server.run(sockets=[self._socket])
 
     def stop(self, *, wait: bool = True) -> None:
         """Finish the requests under way and close; without `wait`, cut them."""
@@ -61,3 +57,6 @@ class HttpServer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._socket])

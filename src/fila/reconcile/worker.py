@@ -66,7 +66,10 @@ class Worker:
         settings = settings or WorkerSettings()
         every = settings.schedule_every_seconds
         self.scheduler = RetryScheduler(
-            StoredRetries(store), queue, SchedulerSettings(interval_seconds=every, horizon_seconds=every), clock=clock
+            StoredRetries(store, queue),
+            queue,
+            SchedulerSettings(interval_seconds=every, horizon_seconds=every),
+            clock=clock,
         )
         self.pool = WorkerPool(
             queue,

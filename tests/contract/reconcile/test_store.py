@@ -151,45 +151,54 @@ class TestAttempts:
 class TestAgenda:
     def test_a_report_whose_job_was_lost_is_due_again(self, store):
         report = taken(store)
-        assert store.agenda.take_due(NOW + 59_999, 10) == []
-        [due] = store.agenda.take_due(NOW + 60_000, 10)
+        assert store.agenda.take_due(NOW + 59_999, 10, missed=True) == []
+        [due] = store.agenda.take_due(NOW + 60_000, 10, missed=True)
         assert (due.report_id, due.attempt, due.affiliate_id) == (report.report_id, 1, "ada")
-        assert store.agenda.take_due(NOW + 60_000, 10) == []
-        assert len(store.agenda.take_due(NOW + 120_000, 10)) == 1
+        assert store.agenda.take_due(NOW + 60_000, 10, missed=True) == []
+        assert len(store.agenda.take_due(NOW + 120_000, 10, missed=True)) == 1
 
-    def test_a_retry_is_due_at_its_time(self, store):
+    @pytest.mark.parametrize("missed", [True, False])
+    def test_a_retry_is_due_at_its_time(self, store, missed):
         report = taken(store)
         store.attempts.record(missing(report, retry_at_ms=NOW + HOUR_MS))
-        assert store.agenda.take_due(NOW + HOUR_MS - 1, 10) == []
-        assert [due.attempt for due in store.agenda.take_due(NOW + HOUR_MS, 10)] == [2]
+        assert store.agenda.take_due(NOW + HOUR_MS - 1, 10, missed=missed) == []
+        assert [due.attempt for due in store.agenda.take_due(NOW + HOUR_MS, 10, missed=missed)] == [2]
+        assert store.agenda.take_due(NOW * 2, 10, missed=False) == []
+
+    def test_what_may_still_wait_in_a_long_queue_is_not_queued_twice(self, store):
+        taken(store)
+        assert store.agenda.take_due(NOW * 2, 10, missed=False) == []
+        assert len(store.agenda.take_due(NOW * 2, 10, missed=True)) == 1
 
     def test_what_is_done_is_never_due(self, store):
         store.attempts.record(attempt(taken(store)))
-        assert store.agenda.take_due(NOW * 2, 10) == []
+        assert store.agenda.take_due(NOW * 2, 10, missed=True) == []
 
     def test_a_job_that_waits_on_purpose_is_not_missed(self, store):
         report = taken(store)
         store.agenda.postpone(report.report_id, NOW + HOUR_MS)
-        assert store.agenda.take_due(NOW + HOUR_MS, 10) == []
-        assert len(store.agenda.take_due(NOW + HOUR_MS + 60_000, 10)) == 1
+        assert store.agenda.take_due(NOW + HOUR_MS, 10, missed=True) == []
+        assert len(store.agenda.take_due(NOW + HOUR_MS + 60_000, 10, missed=True)) == 1
 
     def test_what_the_queue_did_not_take_is_due_again_at_its_own_time(self, store):
         report = taken(store)
         store.attempts.record(missing(report, retry_at_ms=NOW + 5_000))
-        [due] = store.agenda.take_due(NOW + 10_000, 10)
+        [due] = store.agenda.take_due(NOW + 10_000, 10, missed=True)
         assert due.due_at_ms == NOW + 5_000
         store.agenda.release({due.report_id: due.due_at_ms})
-        assert store.agenda.take_due(NOW + 4_999, 10) == []
-        assert store.agenda.take_due(NOW + 5_000, 10) == [due]
+        assert store.agenda.take_due(NOW + 4_999, 10, missed=True) == []
+        assert store.agenda.take_due(NOW + 5_000, 10, missed=True) == [due]
 
     def test_two_who_ask_at_once_are_not_told_the_same(self, store):
         ids = {taken(store, post=f"p-{number}").report_id for number in range(40)}
         with ThreadPoolExecutor(8) as pool:
             named = [
-                d.report_id for due in pool.map(lambda _: store.agenda.take_due(NOW * 2, 5), range(30)) for d in due
+                d.report_id
+                for due in pool.map(lambda _: store.agenda.take_due(NOW * 2, 5, missed=True), range(30))
+                for d in due
             ]
         assert len(named) == len(set(named))
-        named += [due.report_id for due in store.agenda.take_due(NOW * 2, 100)]
+        named += [due.report_id for due in store.agenda.take_due(NOW * 2, 100, missed=True)]
         assert set(named) == ids
 
 

@@ -49,7 +49,7 @@ class World:
             self.queue, handler(self.reconciler), RunnerSettings(retry=RetryPolicy(max_attempts=3, jitter=0))
         )
         self.scheduler = RetryScheduler(
-            dispatch.StoredRetries(self.store), self.queue, SchedulerSettings(1, 10), clock=self.clock
+            dispatch.StoredRetries(self.store, self.queue), self.queue, SchedulerSettings(1, 10), clock=self.clock
         )
 
     def clock(self):
@@ -316,6 +316,21 @@ class TestFailureModes:
         it.pass_time(11 * MINUTE)
         assert {it.status(each)[:2] for each in ids} == {("MATCHED", True)}
         assert it.trust == 500
+
+    def test_a_backlog_longer_than_the_requeue_time_does_not_grow_by_it(self, world):
+        """Nobody works for hours: what waits is not queued again and again."""
+        it = world(answers=[seen(*MATCHED)])
+        for number in range(8):
+            it.submit(post=f"p-{number}")
+        it.scheduler = RetryScheduler(
+            dispatch.StoredRetries(it.store, it.queue), it.queue, SchedulerSettings(1, 10, batch=4), clock=it.clock
+        )
+        for _ in range(20):
+            it.now_ms += HOUR
+            it.scheduler.run_once()
+        assert it.queue.snapshot()["depth"] == 8
+        it.work()
+        assert it.store.views.outcomes() == {("MATCHED", True): 8}
 
     def test_a_full_queue_holds_reports_back_in_the_store(self, world):
         it = world(answers=[seen(*MATCHED)], max_in_memory=2)

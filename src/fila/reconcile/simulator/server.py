@@ -69,10 +69,6 @@ class Simulator:
     def stop(self) -> None:
         self._server.stop(wait=False)
 
-    def serve_forever(self) -> None:
-        """Run in this thread until interrupted."""
-        self._server.run()
-
     def set(self, platform: str, faults: Faults) -> None:
         """Give a platform these faults, from now on."""
         self._state(platform).faults = faults

@@ -6,7 +6,7 @@ queued again, which is harmless, since an attempt takes effect once.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import select, update
+from sqlalchemy import select, true, update
 from sqlalchemy.orm import Session
 
 from fila.reconcile.store.database import Database
@@ -21,12 +21,16 @@ class Agenda:
         self._database = database
         self._requeue_after_ms = requeue_after_ms
 
-    def take_due(self, before_ms: int, limit: int) -> list[DueReport]:
-        """Open reports whose next attempt is due by then. They are not named again before the requeue time after it."""
+    def take_due(self, before_ms: int, limit: int, *, missed: bool) -> list[DueReport]:
+        """Open reports whose next attempt is due by then. They count as queued, and as missed after the requeue time.
+
+        With `missed`, also those whose job was queued and not heard of. Ask for them when the queue is short: in a long
+        one they are more likely to wait than to be lost, and would be in it twice.
+        """
         with self._database.writing() as session:
             query = (
                 select(ReportRow)
-                .where(ReportRow.due_at_ms <= before_ms)
+                .where(ReportRow.due_at_ms <= before_ms, true() if missed else ReportRow.queued.is_(False))
                 .order_by(ReportRow.due_at_ms)
                 .limit(limit)
                 .with_for_update(skip_locked=True)
@@ -45,14 +49,16 @@ class Agenda:
         """Jobs of these reports did not get into the queue: they are due at these times again."""
         with self._database.writing() as session:
             for report_id, at_ms in sorted(due_at_ms.items()):
-                self._hold(session, [report_id], at_ms - self._requeue_after_ms)
+                values = {"due_at_ms": at_ms, "queued": False}
+                still = ReportRow.id == report_id, ReportRow.done_at_ms.is_(None)
+                session.execute(update(ReportRow).where(*still).values(values))
 
     def _hold(self, session: Session, ids: Sequence[str], from_ms: int) -> None:
         if ids:
             session.execute(
                 update(ReportRow)
                 .where(ReportRow.id.in_(ids), ReportRow.done_at_ms.is_(None))
-                .values(due_at_ms=from_ms + self._requeue_after_ms)
+                .values(due_at_ms=from_ms + self._requeue_after_ms, queued=True)
             )
 
 

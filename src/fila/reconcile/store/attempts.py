@@ -107,6 +107,7 @@ class Attempts:
                 missing=ReportRow.missing + int(verdict.status is Status.MISSING_PLATFORM_DATA),
                 incomplete=ReportRow.incomplete + int(verdict.status is Status.INCOMPLETE_PLATFORM_DATA),
                 due_at_ms=attempt.retry_at_ms,
+                queued=False,
                 done_at_ms=attempt.at_ms if attempt.retry_at_ms is None else None,
             )
         )

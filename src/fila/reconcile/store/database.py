@@ -1,7 +1,8 @@
 """One database for any number of threads: sessions that end well, and statements that both dialects know."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from sqlalchemy import CursorResult, Engine
@@ -19,6 +20,9 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self._reads = engine
         self._writes = engine.execution_options(writes=True)
+        # SQLite has one writer at a time, and who finds it busy sleeps for up to 100 ms before looking again. Threads
+        # of one process wait for each other here instead, and are woken at once.
+        self._turn = threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
 
     def reading(self) -> AbstractContextManager[Session]:
         """A fresh session that sees one moment."""
@@ -26,7 +30,7 @@ class Database:
 
     def writing(self) -> AbstractContextManager[Session]:
         """A fresh session, committed if nothing was raised, and closed in any case."""
-        return self._session(self._writes)
+        return self._session(self._writes, self._turn)
 
     def insert_new(self, table: type[Base]) -> Any:
         """An insert that leaves alone what is there."""
@@ -38,9 +42,13 @@ class Database:
         self._reads.dispose()
 
     @contextmanager
-    def _session(self, engine: Engine) -> Iterator[Session]:
+    def _session(
+        self,
+        engine: Engine,
+        turn: AbstractContextManager[object] = nullcontext(),  # noqa: B008 - it keeps no state
+    ) -> Iterator[Session]:
         try:
-            with Session(engine, expire_on_commit=False) as session, session.begin():
+            with turn, Session(engine, expire_on_commit=False) as session, session.begin():
                 yield session
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error

@@ -147,6 +147,7 @@ class Intake:
             "suspicion": admission.score,
             "signals": ",".join(admission.signals),
             "due_at_ms": now_ms + admission.delay_ms + self._requeue_after_ms,
+            "queued": True,
             "attempts": 0,
             "missing": 0,
             "incomplete": 0,

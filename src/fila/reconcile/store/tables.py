@@ -6,7 +6,17 @@
 - Times are milliseconds since 1970, shares and trust basis points: whole numbers, the same in every database.
 """
 
-from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, Integer, MetaData, String, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from fila.reconcile.domain.models import MAX_NAME
@@ -87,8 +97,10 @@ class ReportRow(Base):
     #: How many attempts found nothing, and how many found a part.
     missing: Mapped[int] = mapped_column(Integer, default=0)
     incomplete: Mapped[int] = mapped_column(Integer, default=0)
-    #: When a job for the next attempt has to be put in the queue, unless it happens before. None once done.
+    #: When a job for the next attempt has to be queued or, if it was, when it is missed. None once done.
     due_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    #: Whether a job for the next attempt was put in the queue.
+    queued: Mapped[bool] = mapped_column(Boolean, default=False)
     done_at_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 

@@ -51,6 +51,7 @@ def upgrade() -> None:
         sa.Column("missing", sa.Integer(), nullable=False),
         sa.Column("incomplete", sa.Integer(), nullable=False),
         sa.Column("due_at_ms", sa.BigInteger(), nullable=True),
+        sa.Column("queued", sa.Boolean(), nullable=False),
         sa.Column("done_at_ms", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(["affiliate_id"], ["affiliates.id"], name="fk_reports_affiliate_id"),
         sa.ForeignKeyConstraint(

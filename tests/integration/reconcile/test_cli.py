@@ -1,0 +1,117 @@
+"""The commands as people type them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from fila.cli.main import cli
+from fila.reconcile.domain.settings import DEFAULTS
+from fila.reconcile.simulator.server import TOKEN
+from fila.reconcile.store import Store, open_engine, upgrade
+from tests.helpers.reconcile import NOW, OVERCLAIMED, attempt, missing, submission
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fila.reconcile.logs.configure", lambda level: None)
+    return lambda *words: CliRunner().invoke(cli, ["reconcile", *words])
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """A store with one report that is done and one that waits."""
+    engine = open_engine(f"sqlite:///{tmp_path}/reconcile.db")
+    upgrade(engine)
+    store = Store(engine, DEFAULTS)
+    done, waiting = submission(), submission("bob", "p-2")
+    store.intake.submit([done, waiting], NOW)
+    store.attempts.record(attempt(done.report, observed=OVERCLAIMED))
+    store.attempts.record(missing(waiting.report, retry_at_ms=NOW + 1_000))
+    store.close()
+    return done.report.report_id
+
+
+class TestStatus:
+    def test_an_empty_store_is_made_and_said_to_be_empty(self, run):
+        result = run("status")
+        assert (result.exit_code, result.stderr) == (0, "No reports yet.\n")
+
+    def test_outcomes_alerts_and_trust_are_shown(self, run, filled):
+        lines = [line.split() for line in run("status").stdout.splitlines()]
+        assert ["AFFILIATE_OVERCLAIMED", "1", "0"] in lines
+        assert ["MISSING_PLATFORM_DATA", "0", "1"] in lines
+        assert ["fraud", "critical", "1"] in lines
+        assert ["ada", "0.40", "1"] in lines
+
+    def test_as_json(self, run, filled):
+        shown = json.loads(run("status", "--json").stdout)
+        assert shown["outcomes"]["AFFILIATE_OVERCLAIMED"] == {"done": 1, "open": 0}
+        assert shown["alerts"] == [{"kind": "fraud", "severity": "critical", "count": 1}]
+        assert shown["least_trusted"][0] == {"affiliate_id": "ada", "trust": 0.4, "reports": 1}
+
+    def test_one_report_with_its_attempts(self, run, filled):
+        text = run("status", filled).stdout
+        assert "1. 2023-11-14 22:13:20 UTC  AFFILIATE_OVERCLAIMED: views: 1,000 claimed, 400 on the platform" in text
+        assert json.loads(run("status", filled, "--json").stdout)["attempts"][0]["level"] == "critical"
+        result = run("status", "0" * 32)
+        assert (result.exit_code, result.stderr) == (1, "Error: there is no report of that id\n")
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "words, code, complaint",
+        [
+            (["worker"], 2, "a queue in memory cannot be shared"),
+            (["serve", "--listen", "here"], 2, "is not an address"),
+            (["serve", "--config", "none.toml"], 1, "cannot read none.toml"),
+            (["serve", "--db", "mysql://x"], 1, "not supported"),
+            (["serve", "--queue", "kafka://x"], 1, "queue.url: expected"),
+            (["status", "--db", "postgresql://x:hunter2@127.0.0.1:1/x"], 1, "cannot use postgresql"),
+        ],
+    )
+    def test_what_cannot_work_is_said_in_one_line(self, run, words, code, complaint):
+        result = run(*words)
+        assert result.exit_code == code
+        assert complaint in result.stderr
+        assert "Traceback" not in result.stderr
+        assert "hunter2" not in result.stderr
+
+
+def test_a_report_goes_all_the_way_through_one_process(tmp_path, simulator, platform):
+    """`serve` on its defaults: a SQLite file, a queue in memory, workers beside the API."""
+    (tmp_path / "reconcile.toml").write_text(
+        f'[platforms.{platform}]\nbase_url = "{simulator.url}/{platform}"\ntoken = "{TOKEN}"\n'
+    )
+    command = [sys.executable, "-m", "fila.cli.main", "reconcile", "serve", "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(
+        [*command, "--config", "reconcile.toml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        url = next(word for line in process.stderr for word in line.split() if word.startswith("http://"))
+        report = {
+            "affiliate_id": "ada",
+            "platform": platform,
+            "post_id": "p",
+            "views": 0,
+            "clicks": 0,
+            "conversions": 0,
+        }
+        report_id = httpx.post(f"{url}/v1/reports", json=report).raise_for_status().json()["report_id"]
+        deadline = time.monotonic() + 30
+        while not (shown := httpx.get(f"{url}/v1/reports/{report_id}").json())["done"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert shown["status"] == "DISCREPANCY_HIGH"
+        assert httpx.get(f"{url}/docs").status_code == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=40)
+    assert process.returncode == 0, rest
+    assert all(json.loads(line)["level"] == "info" for line in rest.splitlines() if line.startswith("{"))
