@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         ThrottleStats,
         UnavailableError,
         WaitReason,
+        WaitStats,
     )
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "ThrottleStats",
     "UnavailableError",
     "WaitReason",
+    "WaitStats",
 ]
 
 

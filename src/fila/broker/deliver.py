@@ -17,6 +17,7 @@ def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, limit: int)
     if queue.record.paused:
         return 0
     consumers = queue.consumers.with_credit()
+    queue.ledger.idle.set(not consumers, tick.now)
     limit = min(limit, sum(credit for _, credit in consumers), queue.ready)
     if limit <= 0:
         return 0

@@ -282,8 +282,9 @@ class Engine:
         for arrivals in tick.arrivals.values():
             self._commit_arrivals(arrivals)
         for queue, delayed in tick.promoted:
-            for _, seq, lane, cost in delayed:
+            for due, seq, lane, cost in delayed:
                 queue.make_ready(lane, seq, cost)
+                queue.ledger.was_delayed(seq, due)
             self._want(queue)
         self._commit_returns(tick)
         self._commit_dead(tick)
@@ -336,6 +337,7 @@ class Engine:
             queue = back.queue
             grant, (lane, _, cost) = queue.leases.release(back.seq)
             queue.attempts[back.seq] = back.attempts
+            queue.ledger.came_back(back.seq, grant.token, back.due or tick.now)
             if back.due:
                 self._delay(queue, (back.due, back.seq, lane, cost))
             else:
@@ -405,6 +407,9 @@ class Engine:
         queue.ready -= count
         queue.counters.delivered += count
         queue.pace.add(count, now)
+        queue.ledger.deliver(delivery.selection.messages, queue.attempts, now)
+        for key in delivery.selection.trace.standings:
+            queue.ledger.note_throttles(key, now)
         for lane, _, _ in delivery.selection.messages:
             lane.key.delivered += 1
         for key, _, _ in delivery.selection.before:

@@ -8,6 +8,7 @@ from fila.core.dedup import DedupKeys
 from fila.core.drr import IDLE, PARKED, Drr
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Leases
+from fila.core.ledger import Ledger
 from fila.core.lines import Lines
 from fila.core.pace import Pace
 from fila.core.pending import FairKey, Lane
@@ -68,6 +69,7 @@ class QueueState:
         "keys",
         "large",
         "leases",
+        "ledger",
         "pace",
         "prefix",
         "ready",
@@ -93,6 +95,7 @@ class QueueState:
         self.dedup = DedupKeys()
         self.consumers = Consumers()
         self.counters = Counters()
+        self.ledger = Ledger(0)
         self.pace = Pace()
         """Of deliveries."""
         self.ready = 0

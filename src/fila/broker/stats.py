@@ -6,12 +6,14 @@ apart; each one is exact.
 """
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from heapq import heappush, heappushpop
 from typing import Any
 
 from fila.broker.queue import Counters, QueueState, dead_letter_name
 from fila.core.drr import PARKED
+from fila.core.ledger import Ledger, WaitSums
 from fila.core.pending import FairKey
 from fila.core.throttle import Throttle
 from fila.storage.codec import QueueRecord
@@ -51,6 +53,7 @@ class KeyStats:
     """When its oldest message that is ready was enqueued; 0 if there is none."""
     parked: bool
     """Whether throttles hold up all that it has."""
+    waits: WaitSums | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ class QueueStats:
     keys: list[KeyStats]
     total_keys: int
     """How many keys there are, of which `keys` is a page."""
+    waits: WaitSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ def look(queue: QueueState, order: KeyOrder, now: int) -> Iterator[QueueStats | 
         page.add(key)
         if not step % STRIDE:
             yield None
-    keys = [_key_stats(key, totals) for key in page.chosen()]
+    keys = [_key_stats(key, totals, queue.ledger) for key in page.chosen()]
     yield QueueStats(
         summary=summarize(queue),
         record=queue.record,
@@ -178,6 +182,7 @@ def look(queue: QueueState, order: KeyOrder, now: int) -> Iterator[QueueStats | 
         throttles=_throttle_stats(queue, totals, now),
         keys=keys,
         total_keys=page.total,
+        waits=deepcopy(queue.ledger.sums),
     )
 
 
@@ -213,7 +218,7 @@ class _Page:
         return ordered[self._order.offset : self._size]
 
 
-def _key_stats(key: FairKey, totals: _Totals) -> KeyStats:
+def _key_stats(key: FairKey, totals: _Totals, ledger: Ledger) -> KeyStats:
     return KeyStats(
         fairness_key=key.name,
         weight=key.weight,
@@ -224,6 +229,7 @@ def _key_stats(key: FairKey, totals: _Totals) -> KeyStats:
         entitlement=key.weight / totals.weight,
         oldest_at=_oldest(key) if key.ready else 0,
         parked=key.place == PARKED,
+        waits=deepcopy(ledger.keys.get(key.name)),
     )
 
 

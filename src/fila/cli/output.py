@@ -105,6 +105,13 @@ def duration_ms(milliseconds: float) -> str:
     return f"{seconds:.3g} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
+def seconds(value: float) -> str:
+    """A measured time in the unit that fits it: `1.3 s`, `25 ms`, `410 us`."""
+    if value >= 1:
+        return f"{value:,.1f} s"
+    return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.0f} us"
+
+
 def moment(when: datetime) -> str:
     """A point in time to the second, in UTC."""
     return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

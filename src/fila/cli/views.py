@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 from fila.cli import output
 
 if TYPE_CHECKING:
-    from fila.client import KeyStats, QueueConfig, QueueInfo, QueueStats, ThrottleStats
+    from fila.client import KeyStats, QueueConfig, QueueInfo, QueueStats, ThrottleStats, WaitStats
 
 _SUMMARY = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers")
 _CONFIG = (
@@ -62,7 +63,12 @@ def stats_json(stats: QueueStats) -> dict[str, Any]:
         "consumer_list": [_fields(one, _CONSUMER) for one in stats.consumers],
         "throttles": [_fields(one, _THROTTLE) for one in stats.throttles],
         "total_keys": stats.total_keys,
-        "keys": [_fields(key, _KEY) | {"oldest_at": _iso(key.oldest_at)} for key in stats.keys],
+        "waits": asdict(stats.waits),
+        "keys": [
+            _fields(key, _KEY)
+            | {"oldest_at": _iso(key.oldest_at), "waits": asdict(key.waits) if key.waits is not None else None}
+            for key in stats.keys
+        ],
     }
 
 
@@ -93,6 +99,9 @@ def show_stats(stats: QueueStats) -> None:
     show_config(stats.config)
     _section("\nSince the server started")
     output.pairs([(name.replace("_", " "), getattr(stats.counters, name)) for name in _COUNTERS])
+    if stats.waits.sampled:
+        _section("\nWhere deliveries waited (mean)")
+        output.pairs(_waits(stats.waits))
     if stats.throttles:
         _section("\nLimits")
         throttle_titles = ("THROTTLE KEY", "LIMIT", "TOKENS", "IN FLIGHT", "PASSED", "HELD UP", "PARKED KEYS")
@@ -103,6 +112,14 @@ def show_stats(stats: QueueStats) -> None:
         output.table(titles, [_key(key) for key in stats.keys])
     if stats.total_keys > len(stats.keys):
         click.echo(f"{len(stats.keys):,} of {stats.total_keys:,} keys; --keys N and --offset N show others", err=True)
+
+
+def _waits(waits: WaitStats) -> list[tuple[str, str | int]]:
+    rows: list[tuple[str, str | int]] = [("whole", output.seconds(waits.mean_seconds))]
+    parts = sorted(waits.parts.items(), key=lambda part: -part[1])
+    rows += [(name.replace("_", " "), output.seconds(mean)) for name, mean in parts if mean]
+    tail = f"half up to {output.seconds(waits.p50_seconds)}, 99 % up to {output.seconds(waits.p99_seconds)}"
+    return [*rows, ("spread", f"{tail} ({waits.sampled:,} deliveries sampled)")]
 
 
 def _key(key: KeyStats) -> list[str | int]:

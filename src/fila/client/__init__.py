@@ -15,6 +15,7 @@ from fila.client.admin import (
     SchedulerStats,
     ThrottleStats,
     WaitReason,
+    WaitStats,
 )
 from fila.client.aio import AsyncClient, AsyncConsumer
 from fila.client.encoding import OutgoingMessage
@@ -77,4 +78,5 @@ __all__ = [
     "ThrottleStats",
     "UnavailableError",
     "WaitReason",
+    "WaitStats",
 ]

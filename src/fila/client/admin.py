@@ -80,6 +80,22 @@ class QueueConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitStats:
+    """Where the waits of deliveries went, taken from a sample of them."""
+
+    #: How many deliveries were looked at.
+    sampled: int
+    mean_seconds: float
+    #: To a factor of two.
+    p50_seconds: float
+    p99_seconds: float
+    #: The parts of the mean: delay, retry, no_consumer, throttle, fair_share. They sum up to it.
+    parts: dict[str, float]
+    #: The part "throttle" by throttle key.
+    throttles: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class KeyStats:
     """One fairness key of a queue."""
 
@@ -95,6 +111,8 @@ class KeyStats:
     oldest_at: datetime | None
     #: Whether throttles hold up all that it has.
     parked: bool
+    #: None when none of its deliveries was looked at.
+    waits: WaitStats | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +188,7 @@ class QueueStats:
     keys: tuple[KeyStats, ...]
     #: How many fairness keys there are, of which `keys` is a page.
     total_keys: int
+    waits: WaitStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +362,7 @@ class Admin:
             ),
             keys=tuple(_key(key) for key in response.keys),
             total_keys=response.total_keys,
+            waits=_waits(response.waits),
         )
 
 
@@ -452,6 +472,18 @@ def _key(key: admin_pb2.KeyStats) -> KeyStats:
         entitlement=key.entitlement,
         oldest_at=key.oldest_at.ToDatetime(UTC) if key.HasField("oldest_at") else None,
         parked=key.parked,
+        waits=_waits(key.waits) if key.HasField("waits") else None,
+    )
+
+
+def _waits(waits: admin_pb2.WaitStats) -> WaitStats:
+    return WaitStats(
+        sampled=waits.sampled,
+        mean_seconds=waits.mean_seconds,
+        p50_seconds=waits.p50_seconds,
+        p99_seconds=waits.p99_seconds,
+        parts=dict(waits.parts),
+        throttles=dict(waits.throttles),
     )
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from fila.core.throttle import Throttle
 
 if TYPE_CHECKING:
+    from fila.core.ledger import Holdups
     from fila.core.lines import Line
 
 MAX_LANES = 64
@@ -36,7 +37,7 @@ LaneId = tuple[int, tuple[Throttle, ...] | None]
 class Lane:
     """The waiting messages of one fairness key that share a priority and a set of throttles."""
 
-    __slots__ = ("back", "fifo", "gate", "key", "need", "prefix", "priority", "throttles")
+    __slots__ = ("back", "fifo", "gate", "holdups", "key", "need", "prefix", "priority", "throttles")
 
     def __init__(self, key: "FairKey", priority: int, prefix: bytes, throttles: tuple[Throttle, ...] = ()) -> None:
         self.key = key
@@ -52,6 +53,8 @@ class Lane:
         """Where the lane waits for one of its throttles; None while it may be tried."""
         self.need = 1
         """What the message costs for which it waits."""
+        self.holdups: Holdups | None = None
+        """When throttles held it up, for the ledger."""
 
     def __len__(self) -> int:
         return len(self.fifo) + len(self.back)

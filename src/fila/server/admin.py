@@ -14,6 +14,7 @@ from fila.broker.stats import SORTS, KeyOrder, KeyStats, QueueStats, QueueSummar
 from fila.broker.trial import HookTrial, Subject
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import ConfigNotFound, InvalidArgument
+from fila.core.ledger import WaitSums
 from fila.core.policy import MAX_THROTTLE_KEYS
 from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
 from fila.server.types import Context
@@ -318,6 +319,7 @@ def write_stats(stats: QueueStats) -> pb.GetStatsResponse:
         scheduler=pb.SchedulerStats(quantum=record.quantum, round=stats.round, active_keys=stats.summary.active_keys),
         keys=[_write_key(key) for key in stats.keys],
         total_keys=stats.total_keys,
+        waits=_write_waits(stats.waits),
         runnable=stats.runnable,
         oldest_at=_timestamp(stats.oldest_at) if stats.oldest_at else None,
         deliveries_per_second=stats.deliveries_per_second,
@@ -364,4 +366,19 @@ def _write_key(key: KeyStats) -> pb.KeyStats:
         entitlement=key.entitlement,
         oldest_at=_timestamp(key.oldest_at) if key.oldest_at else None,
         parked=key.parked,
+        waits=_write_waits(key.waits) if key.waits is not None else None,
+    )
+
+
+def _write_waits(waits: WaitSums) -> pb.WaitStats:
+    def mean(ns: int) -> float:
+        return ns / waits.count / 1e9 if waits.count else 0.0
+
+    return pb.WaitStats(
+        sampled=waits.count,
+        mean_seconds=mean(waits.whole),
+        p50_seconds=waits.quantile(0.5) / 1e9,
+        p99_seconds=waits.quantile(0.99) / 1e9,
+        parts={part: mean(ns) for part, ns in waits.parts.items()},
+        throttles={key: mean(ns) for key, ns in waits.throttles.items()},
     )

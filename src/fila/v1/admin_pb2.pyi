@@ -149,7 +149,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ..., sort: _Optional[str] = ..., offset: _Optional[int] = ..., key_prefix: _Optional[str] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys")
+    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys", "waits")
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +162,7 @@ class GetStatsResponse(_message.Message):
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     THROTTLES_FIELD_NUMBER: _ClassVar[int]
     TOTAL_KEYS_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     summary: QueueSummary
     config: QueueConfig
     created_at: _timestamp_pb2.Timestamp
@@ -174,7 +175,38 @@ class GetStatsResponse(_message.Message):
     consumers: _containers.RepeatedCompositeFieldContainer[ConsumerStats]
     throttles: _containers.RepeatedCompositeFieldContainer[ThrottleStats]
     total_keys: int
-    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ...) -> None: ...
+    waits: WaitStats
+    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ..., waits: _Optional[_Union[WaitStats, _Mapping]] = ...) -> None: ...
+
+class WaitStats(_message.Message):
+    __slots__ = ("sampled", "mean_seconds", "p50_seconds", "p99_seconds", "parts", "throttles")
+    class PartsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    class ThrottlesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    SAMPLED_FIELD_NUMBER: _ClassVar[int]
+    MEAN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    P50_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    P99_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    THROTTLES_FIELD_NUMBER: _ClassVar[int]
+    sampled: int
+    mean_seconds: float
+    p50_seconds: float
+    p99_seconds: float
+    parts: _containers.ScalarMap[str, float]
+    throttles: _containers.ScalarMap[str, float]
+    def __init__(self, sampled: _Optional[int] = ..., mean_seconds: _Optional[float] = ..., p50_seconds: _Optional[float] = ..., p99_seconds: _Optional[float] = ..., parts: _Optional[_Mapping[str, float]] = ..., throttles: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class ConsumerStats(_message.Message):
     __slots__ = ("number", "in_flight", "max_in_flight", "credit")
@@ -239,7 +271,7 @@ class SchedulerStats(_message.Message):
     def __init__(self, quantum: _Optional[int] = ..., round: _Optional[int] = ..., active_keys: _Optional[int] = ...) -> None: ...
 
 class KeyStats(_message.Message):
-    __slots__ = ("fairness_key", "weight", "pending", "delivered", "deficit", "share", "entitlement", "oldest_at", "parked")
+    __slots__ = ("fairness_key", "weight", "pending", "delivered", "deficit", "share", "entitlement", "oldest_at", "parked", "waits")
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
@@ -249,6 +281,7 @@ class KeyStats(_message.Message):
     ENTITLEMENT_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AT_FIELD_NUMBER: _ClassVar[int]
     PARKED_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     fairness_key: str
     weight: int
     pending: int
@@ -258,7 +291,8 @@ class KeyStats(_message.Message):
     entitlement: float
     oldest_at: _timestamp_pb2.Timestamp
     parked: bool
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., pending: _Optional[int] = ..., delivered: _Optional[int] = ..., deficit: _Optional[int] = ..., share: _Optional[float] = ..., entitlement: _Optional[float] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parked: _Optional[bool] = ...) -> None: ...
+    waits: WaitStats
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., pending: _Optional[int] = ..., delivered: _Optional[int] = ..., deficit: _Optional[int] = ..., share: _Optional[float] = ..., entitlement: _Optional[float] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., parked: _Optional[bool] = ..., waits: _Optional[_Union[WaitStats, _Mapping]] = ...) -> None: ...
 
 class SetConfigRequest(_message.Message):
     __slots__ = ("key", "value")

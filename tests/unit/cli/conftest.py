@@ -18,6 +18,7 @@ from fila.client import (
     QueueStats,
     SchedulerStats,
     ThrottleStats,
+    WaitStats,
 )
 
 
@@ -145,9 +146,18 @@ def stats(name):
                 entitlement=0.75,
                 oldest_at=None,
                 parked=True,
+                waits=None,
             ),
         ),
         total_keys=40,
+        waits=WaitStats(
+            sampled=3,
+            mean_seconds=1.5,
+            p50_seconds=1.0,
+            p99_seconds=2.0,
+            parts={"delay": 0.0, "retry": 0.0, "no_consumer": 0.25, "throttle": 1.25, "fair_share": 0.0},
+            throttles={"provider:aws": 1.25},
+        ),
         counters=QueueCounters(enqueued=12007, delivered=7, acked=5, nacked=0, expired=0, returned=0, dead_lettered=0),
     )
 

@@ -45,7 +45,20 @@ def test_an_empty_list_is_no_table(fila):
 def test_inspect_shows_figures_settings_counters_and_keys(fila):
     shown = fila("queue", "inspect", "orders").stdout
     parts = ["12,000", "11,990", "12.5", "1 (1 with credit)", "30 s", "tenant", "5 min", "enqueued", "12,007"]
-    parts += ["provider:aws", "rate=5", "0.2", "acme", "-2", "50.0%", "75.0%", "parked", "round 7"]
+    parts += [
+        "provider:aws",
+        "rate=5",
+        "0.2",
+        "acme",
+        "-2",
+        "50.0%",
+        "75.0%",
+        "parked",
+        "round 7",
+        "1.5 s",
+        "250 ms",
+        "3 deliveries sampled",
+    ]
     for part in ('Queue "orders"', *parts):
         assert part in shown
 
