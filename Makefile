@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench demo demo-reconcile proto fmt pins clean
+.PHONY: help setup check test bench bench-jobs demo demo-reconcile proto fmt pins clean
 
 PY := .venv/bin/python
 STAMP := .venv/.setup-done
@@ -29,6 +29,10 @@ test: setup ## Run the tests in parallel (TESTS="path -k name" for some)
 
 bench: setup ## Run the benchmarks
 	@$(PY) -m benchmarks $(ARGS)
+
+bench-jobs: setup ## Jobs beside Celery, RQ, Huey and Dramatiq (installs them first)
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[bench]'
+	@$(PY) -m benchmarks.jobs $(ARGS)
 
 demo: setup ## Fair delivery with a crash in the middle, on a real server
 	@$(PY) examples/demo/run.py $(ARGS)

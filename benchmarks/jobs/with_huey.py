@@ -1,0 +1,16 @@
+"""Huey on Redis, results off."""
+
+from huey import RedisHuey
+
+from benchmarks.jobs import meter
+
+huey = RedisHuey("bench", url=meter.REDIS_URL, results=False)
+
+
+@huey.task()
+def noop(_n):
+    meter.tick()
+
+
+def enqueue(n):
+    noop(n)
