@@ -138,6 +138,15 @@ class Replay:
         graves.messages[entry.seq] = ("ready", entry.key, entry.priority)
         graves.attempts[entry.seq] = entry.attempt
 
+    def on_redriven(self, entry: Entry) -> None:
+        graves = self._leave(entry, "ready", "delayed")
+        assert entry.attempt == graves.attempts.pop(entry.seq, 0)
+        self.queues[entry.target].messages[entry.seq] = ("ready", entry.key, entry.priority)
+
+    def on_dropped(self, entry: Entry) -> None:
+        queue = self._leave(entry, "ready", "delayed")
+        assert entry.attempt == queue.attempts.pop(entry.seq, 0)
+
     def on_created(self, entry: Entry) -> None:
         assert entry.queue not in self.queues
         self.queues[entry.queue] = Told()
@@ -153,9 +162,11 @@ class Replay:
         assert self.config.get(entry.note["key"]) == entry.note["before"]
         self.config[entry.note["key"]] = entry.note["value"]
 
-    def _leave(self, entry: Entry, place: str) -> Told:
+    def _leave(self, entry: Entry, *places: str) -> Told:
         queue = self.queues[entry.queue]
-        assert queue.messages.pop(entry.seq)[:3] == (place, entry.key, entry.priority)
+        place, *whose = queue.messages.pop(entry.seq)[:3]
+        assert place in places
+        assert whose == [entry.key, entry.priority]
         return queue
 
 

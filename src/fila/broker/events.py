@@ -12,7 +12,7 @@ from typing import Any
 from fila.broker.commands import ALONE, Command, CreateQueue, DeleteQueue, SetConfig, UpdateQueue
 from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.state import BrokerState
-from fila.broker.tick import Arrivals, Dead, Delivery, Returned, Tick
+from fila.broker.tick import Arrivals, Dead, Delivery, Removed, Returned, Tick
 from fila.core.errors import BrokerError
 from fila.core.pending import FairKey, Lane
 from fila.storage import keys
@@ -94,6 +94,8 @@ class Events:
                 self._add(Kind.ACKED, acked.lanes, acked.seqs, {Field.ATTEMPT: _attempts(acked.queue, acked.seqs)})
         for delivery in tick.delivered:
             self._add_delivery(delivery)
+        if tick.removed is not None and tick.removed.places:
+            self._add_removed(tick.removed)
         if commands and isinstance(commands[0], ALONE):
             _, answer = tick.replies[0]
             if not isinstance(answer, BrokerError):
@@ -152,6 +154,20 @@ class Events:
                 Field.TARGET: self._lanes.numbers([dead.lane for dead in group]),
             }
             self._add(Kind.DEAD, group[0].queue.leases.lanes(seqs), seqs, more)
+
+    def _add_removed(self, removed: Removed) -> None:
+        queue = removed.queue
+        lanes: dict[tuple[str, int], Lane] = {}
+        for place in removed.places:
+            where = place.key, place.priority
+            if where not in lanes:
+                lanes[where] = Lane(queue.keys[place.key], place.priority, keys.lane(queue.name, *where))
+        seqs = [place.seq for place in removed.places]
+        more: dict[Field, Sequence[int]] = {Field.ATTEMPT: [queue.attempts.get(seq, 0) for seq in seqs]}
+        if removed.targets:
+            more[Field.TARGET] = self._lanes.numbers(removed.targets)
+        kind = Kind.REDRIVEN if removed.targets else Kind.DROPPED
+        self._add(kind, [lanes[place.key, place.priority] for place in removed.places], seqs, more)
 
     def _add_command(self, state: BrokerState, command: Command, answer: object) -> None:
         match command:

@@ -13,7 +13,7 @@ from fila.broker.failure import drop_history
 from fila.broker.queue import QueueState
 from fila.broker.settle import put_grant
 from fila.broker.state import BrokerState
-from fila.broker.tick import Tick
+from fila.broker.tick import Removed, Tick
 from fila.core.errors import InvalidArgument, NotNow, quoted
 from fila.core.leases import Grant
 from fila.core.lifecycle import State
@@ -79,6 +79,7 @@ def plan_redrive(state: BrokerState, store: Storage, tick: Tick, command: Redriv
     renewed = [(each, grant) for each in (queue, source) for grant in each.leases.outdated()] if arrived else []
     for each, grant in renewed:
         put_grant(tick, each, grant)
+    tick.removed = Removed(queue, [place for place, _, _ in moving], [lane for lane, _, _, _ in arrived])
     tick.on_commit.append(lambda: _commit_redrive(leaving, source, arrived, renewed))
     return Swept(len(arrived), last)
 
@@ -86,12 +87,12 @@ def plan_redrive(state: BrokerState, store: Storage, tick: Tick, command: Redriv
 def plan_purge(state: BrokerState, store: Storage, tick: Tick, command: Purge) -> Swept:
     """Remove messages. Raises QueueNotFound."""
     leaving = _Leaving(state.queue(command.queue))
-    count = 0
-    for place, lane in list(_waiting(store, leaving.queue, command.places)):
+    waiting = list(_waiting(store, leaving.queue, command.places))
+    for place, lane in waiting:
         _plan_removal(tick, leaving, place, lane)
-        count += 1
-    tick.on_commit.append(lambda: _commit_purge(leaving, count))
-    return Swept(count, command.places[-1].seq)
+    tick.removed = Removed(leaving.queue, [place for place, _ in waiting])
+    tick.on_commit.append(lambda: _commit_purge(leaving, len(waiting)))
+    return Swept(len(waiting), command.places[-1].seq)
 
 
 def _waiting(store: Storage, queue: QueueState, places: list[Place]) -> Iterator[tuple[Place, Lane | None]]:

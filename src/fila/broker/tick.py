@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fila.broker.commands import ExtendGroup, Failure, Outcome
+from fila.broker.commands import ExtendGroup, Failure, Outcome, Place
 from fila.broker.queue import QueueState
 from fila.core.consumers import Consumer
 from fila.core.drr import Selection
@@ -101,6 +101,16 @@ class Dead:
 
 
 @dataclass(slots=True)
+class Removed:
+    """Waiting messages that an operator removes from a queue, or moves to another."""
+
+    queue: QueueState
+    places: list[Place]
+    targets: list[Lane] = field(default_factory=list)
+    """Where each goes; nothing when they go for good"""
+
+
+@dataclass(slots=True)
 class Delivery:
     """Messages that were chosen for the consumers of one queue."""
 
@@ -121,6 +131,7 @@ class Tick:
     acked: list[Acked] = field(default_factory=list)
     returned: list[Returned] = field(default_factory=list)
     dead: list[Dead] = field(default_factory=list)
+    removed: Removed | None = None
     moved_bytes: int = 0
     """How much of the write are messages that move to other queues"""
     extensions: list[tuple[ExtendGroup, list[Failure]]] = field(default_factory=list)

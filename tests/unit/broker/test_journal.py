@@ -300,3 +300,22 @@ def test_a_damaged_journal_is_refused_at_the_start(key, value):
     driver.store.write(batch)
     with pytest.raises(StoreCorrupt):
         driver.restart()
+
+
+def test_redriven_and_purged_messages_are_told_where_they_go():
+    driver = Driver()
+    driver.create("q", max_attempts=1, fairness_header="t")
+    kept, lost = (driver.send("q", headers={"t": name}) for name in ("x", "y"))
+    consumer = driver.join("q")
+    driver.settle_down()
+    for one in consumer.take():
+        driver.nack("q", one.id)
+    driver.leave(consumer)
+    assert driver.redrive("q.dlq", fairness_key="x") == 1
+    assert driver.purge("q.dlq") == 1
+    found = [
+        (entry.kind, entry.queue, entry.key, entry.seq, entry.attempt, entry.target)
+        for entry in read_all(driver.journal)
+    ]
+    assert (Kind.REDRIVEN, "q.dlq", "x", kept, 1, "q") in found
+    assert (Kind.DROPPED, "q.dlq", "y", lost, 1, "") in found
