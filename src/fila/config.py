@@ -210,10 +210,12 @@ class TelemetryConfig(Section):
     traces: bool = _yes_no(default=True)
     #: Where Prometheus finds /metrics, and probes /healthz and /readyz. Empty: nowhere.
     prometheus_listen: str = _address_or_none("")
-    #: Fairness and throttle keys that have series of their own, of each queue; the others are told together.
+    #: Queues that have series of their own, dead-letter queues included; the others are told together.
+    top_queues: int = _whole(200, 0, 10_000)
+    #: Fairness keys that have series of their own, of each queue.
     top_keys: int = _whole(20, 0, 1_000)
-    #: Queues that have series of their own, dead-letter queues included.
-    top_queues: int = _whole(200, 1, 100_000)
+    #: Throttle keys that have series of their own.
+    top_throttles: int = _whole(100, 0, 10_000)
 
 
 @dataclass(frozen=True, slots=True)

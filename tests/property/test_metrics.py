@@ -6,18 +6,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila.core.errors import StoreFailed
+from fila.core.throttle import Limit
 from fila.telemetry import catalog
 from fila.telemetry.keys import OTHER
-from fila.telemetry.watch import Watch
+from fila.telemetry.watch import Bounds, Watch
 from tests.helpers.broker import MS, Driver, incoming
 
 VISIBILITY_MS = 5_000
 MAX_ATTEMPTS = 3
 KEYS = ["a", "b", "c", "d", "e", OTHER]
+THROTTLES = {"t:capped": Limit(max_in_flight=2), "t:slow": Limit(rate=1, burst=3), "t:free": None}
+
+MESSAGES = st.tuples(
+    st.sampled_from(KEYS), st.sampled_from([0, 0, 700]), st.sampled_from(["", "", "capped", "slow", "free"])
+)
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("enqueue"), st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from([0, 0, 700])))),
+        st.tuples(st.just("enqueue"), st.lists(MESSAGES)),
         st.tuples(st.just("join"), st.integers(1, 5)),
         st.tuples(st.just("leave"), st.just(0)),
         st.tuples(st.just("ack"), st.integers(0, 10)),
@@ -36,11 +42,22 @@ class Count:
     def __init__(self, top_keys):
         self.driver = Driver()
         driver = self.driver
-        driver.create("q", fairness_header="key", visibility_timeout_ms=VISIBILITY_MS, max_attempts=MAX_ATTEMPTS)
-        self.watch = Watch(driver.state, driver.engine.load, lambda: driver.now, top_queues=10, top_keys=top_keys)
+        driver.create(
+            "q",
+            fairness_header="key",
+            throttle_headers=("t",),
+            visibility_timeout_ms=VISIBILITY_MS,
+            max_attempts=MAX_ATTEMPTS,
+        )
+        for key, limit in THROTTLES.items():
+            if limit is not None:
+                driver.state.throttles.set(key, limit, driver.now)
+        self.watch = Watch(driver.state, driver.engine.load, lambda: driver.now, Bounds(10, top_keys, 10))
         self.counts = Counter()
         self.by_key = Counter()
+        self.by_throttle = Counter()
         self.key_of = {}
+        self.throttle_of = {}
         self.attempts = Counter()
         self.recipients = []
         self.held = {}
@@ -50,9 +67,13 @@ class Count:
         self.refused = 0
 
     def enqueue(self, messages):
-        sent = [incoming("q", headers={"key": key}, delay_ms=delay) for key, delay in messages]
-        for (key, _), seq in zip(messages, self.driver.enqueue(*sent), strict=True):
+        sent = [
+            incoming("q", headers={"key": key} | ({"t": throttle} if throttle else {}), delay_ms=delay)
+            for key, delay, throttle in messages
+        ]
+        for (key, _, throttle), seq in zip(messages, self.driver.enqueue(*sent), strict=True):
             self.counts["enqueued"] += 1
+            self.throttle_of[seq] = f"t:{throttle}"
             self.key_of[seq] = key
             self.waiting.add(seq)
 
@@ -115,6 +136,7 @@ class Count:
             for delivered in recipient.take():
                 self.counts["delivered"] += 1
                 self.by_key[self.key_of[delivered.seq]] += 1
+                self.by_throttle[self.throttle_of[delivered.seq]] += 1
                 self.waiting.remove(delivered.seq)
                 self.held[delivered.seq] = (recipient, self.driver.now)
 
@@ -140,8 +162,20 @@ class Count:
         ready = {self.key_of[seq] for seq in self.waiting} if not dict(samples[catalog.DELAYED])[("q",)] else None
         if ready is not None:
             assert dict(samples[catalog.ACTIVE_KEYS])[("q",)] == len(ready)
+        self.check_throttles(samples)
         self.check_keys({key: count for (queue, key), count in samples[catalog.THROUGHPUT] if queue == "q"})
         return samples
+
+    def check_throttles(self, samples):
+        limited = {key for key, limit in THROTTLES.items() if limit is not None}
+        decisions = dict(samples[catalog.DECISIONS])
+        assert {key for key, _ in decisions} == limited
+        in_flight = Counter(self.throttle_of[seq] for seq in self.held)
+        for key in limited:
+            assert decisions[key, "pass"] == self.by_throttle[key]
+            assert dict(samples[catalog.THROTTLE_IN_FLIGHT])[(key,)] == in_flight[key]
+        held_up = {(key,): count for (key,), count in samples[catalog.WAITING_KEYS] if count}
+        assert all(decisions[key, "hit"] for (key,) in held_up)
 
     def check_keys(self, told):
         assert {key: count for key, count in told.items() if count} == dict(self.by_key)
@@ -174,5 +208,5 @@ def test_with_more_keys_than_names_nothing_counts_twice_and_the_rest_never_shrin
     count.run(steps)
     samples = count.watch.look()
     told = sum(value for (queue, _), value in samples[catalog.THROUGHPUT] if queue == "q")
-    lost = next(tally._lost for queue, tally in count.watch._named.items() if queue.name == "q")
+    lost = next(kept.keys._lost for queue, kept in count.watch._named.items() if queue.name == "q")
     assert told + lost == count.counts["delivered"]

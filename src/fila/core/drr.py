@@ -52,6 +52,7 @@ class Selection:
     unfinished: bool = False
     """Whether there are keys that were not looked at although more was wanted."""
     round: int = 0
+    turns: int = 0
     turns_left: int = 0
     sparse_run: int = 0
 
@@ -69,6 +70,7 @@ class Drr:
         "parked",
         "quantum",
         "round",
+        "turns",
     )
 
     def __init__(self, quantum: int, lines: Lines) -> None:
@@ -77,6 +79,8 @@ class Drr:
         self.parked = 0
         """How many keys wait for throttles, outside the rings."""
         self.round = 0
+        self.turns = 0
+        """How many turns keys have had."""
         self._sparse: deque[FairKey] = deque()
         self._backlogged: deque[FairKey] = deque()
         self._sparse_run = 0
@@ -112,7 +116,7 @@ class Drr:
 
     def select(self, limit: int, now: int = 0) -> Selection:
         """Take the next messages, at most `limit`, out of their lanes."""
-        chosen = Selection(round=self.round, turns_left=self._turns_left, sparse_run=self._sparse_run)
+        chosen = Selection(round=self.round, turns=self.turns, turns_left=self._turns_left, sparse_run=self._sparse_run)
         messages, before, trace = chosen.messages, chosen.before, chosen.trace
         sparse, backlogged = self._sparse, self._backlogged
         self._epoch = epoch = self._epoch + 1
@@ -189,7 +193,8 @@ class Drr:
             for throttle in lane.throttles:
                 throttle.refund(cost)
         self.lines.undo(chosen.trace)
-        self.round, self._turns_left, self._sparse_run = chosen.round, chosen.turns_left, chosen.sparse_run
+        self.round, self.turns = chosen.round, chosen.turns
+        self._turns_left, self._sparse_run = chosen.turns_left, chosen.sparse_run
 
     def _call_due(self, chosen: Selection, now: int) -> None:
         """Call those that throttles may let pass now."""
@@ -243,6 +248,7 @@ class Drr:
         self._backlogged.append(key)
 
     def _count_turn(self, ring: deque[FairKey]) -> None:
+        self.turns += 1
         if ring is self._sparse:
             self._sparse_run += 1
         else:

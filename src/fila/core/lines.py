@@ -72,6 +72,8 @@ class Trace:
     """What a line knew of a key before each change, in order."""
     standings: dict[FairKey, Standing] = field(default_factory=dict)
     """Of every key that was asked or called, as it was before."""
+    refused: list[Throttle] = field(default_factory=list)
+    """Those that held something up."""
     lines: dict[Line, None] = field(default_factory=dict)
     """Those that somebody joined or left, or that a key had its turn for."""
 
@@ -124,6 +126,7 @@ class Lines:
     def _shut(self, key: FairKey, lane: Lane, line: Line, cost: int, trace: Trace) -> None:
         key.shut_off(lane, line, cost)
         line.throttle.held_up += 1
+        trace.refused.append(line.throttle)
         if line not in key.called and key not in line.keys:
             if key.tickets is None:
                 key.tickets = {}
@@ -197,6 +200,8 @@ class Lines:
 
     def undo(self, trace: Trace) -> None:
         """Have everything as it was before a selection. Its messages are back in their lanes."""
+        for throttle in trace.refused:
+            throttle.held_up -= 1
         for key, standing in trace.standings.items():
             for line in key.called:
                 line.called -= 1

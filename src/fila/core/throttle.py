@@ -297,6 +297,10 @@ class ThrottleManager:
         self.notify(throttle)
         return True
 
+    def limited(self) -> list[Throttle]:
+        """All throttles that have a limit."""
+        return list(self._limited.values())
+
     def limits(self) -> dict[str, Limit]:
         """All limits that are set, by key."""
         return {key: throttle.limit for key, throttle in sorted(self._limited.items()) if throttle.limit is not None}

@@ -79,6 +79,53 @@ ACTIVE_KEYS = Metric(
     "fila.scheduler.drr.active_keys", Kind.GAUGE, _QUEUE, "Fairness keys with messages that could go out", "{key}"
 )
 
+TURNS = Metric(
+    "fila.scheduler.drr.keys_processed",
+    Kind.COUNTER,
+    _QUEUE,
+    "Turns that fairness keys have had",
+    "{turn}",
+)
+PARKED_KEYS = Metric(
+    "fila.scheduler.drr.parked_keys", Kind.GAUGE, _QUEUE, "Fairness keys that wait for nothing but throttles", "{key}"
+)
+
+DECISIONS = Metric(
+    "fila.throttle.decisions",
+    Kind.COUNTER,
+    ("throttle_key", "result"),
+    "What a throttle decided: pass is a message that it let go, hit a fairness key that it began to hold up",
+    "{decision}",
+)
+_THROTTLE = ("throttle_key",)
+TOKENS = Metric(
+    "fila.throttle.tokens_remaining", Kind.GAUGE, _THROTTLE, "Tokens in the bucket; less than 0 is a debt", "{token}"
+)
+THROTTLE_IN_FLIGHT = Metric(
+    "fila.throttle.in_flight", Kind.GAUGE, _THROTTLE, "Messages of a throttle key that consumers hold", "{message}"
+)
+WAITING_KEYS = Metric(
+    "fila.throttle.waiting_keys",
+    Kind.GAUGE,
+    _THROTTLE,
+    "Fairness keys that wait for a throttle",
+    "{key}",
+)
+
+_HOOK = ("queue_id", "hook")
+LUA_DURATION = Metric("fila.lua.execution_duration_us", Kind.HISTOGRAM, _HOOK, "How long calls of a hook took", "us")
+LUA_ERRORS = Metric("fila.lua.errors", Kind.COUNTER, (*_HOOK, "kind"), "Calls of a hook that failed", "{call}")
+LUA_BREAKER = Metric(
+    "fila.lua.circuit_breaker.activations",
+    Kind.COUNTER,
+    _HOOK,
+    "How often a hook began to be bypassed",
+    "{time}",
+)
+LUA_BYPASSED = Metric(
+    "fila.lua.bypassed", Kind.COUNTER, _HOOK, "Messages that took the defaults while a hook was bypassed", "{message}"
+)
+
 QUEUES = Metric("fila.broker.queues", Kind.GAUGE, (), "Queues, dead-letter queues included", "{queue}")
 COMMANDS = Metric(
     "fila.broker.commands_waiting", Kind.GAUGE, (), "Messages in requests that wait for a tick", "{message}"
@@ -107,6 +154,16 @@ CATALOG: tuple[Metric, ...] = (
     SHARE,
     ROUNDS,
     ACTIVE_KEYS,
+    TURNS,
+    PARKED_KEYS,
+    DECISIONS,
+    TOKENS,
+    THROTTLE_IN_FLIGHT,
+    WAITING_KEYS,
+    LUA_DURATION,
+    LUA_ERRORS,
+    LUA_BREAKER,
+    LUA_BYPASSED,
     QUEUES,
     COMMANDS,
     TICKS,

@@ -16,7 +16,7 @@ from fila.config import TelemetryConfig
 from fila.telemetry import prometheus
 from fila.telemetry.http import Page, Pages, plain
 from fila.telemetry.samples import Samples
-from fila.telemetry.watch import Watch
+from fila.telemetry.watch import Bounds, Watch
 
 if TYPE_CHECKING:
     from fila.telemetry.otlp import MetricSender
@@ -50,9 +50,8 @@ class Telemetry:
         if not (config.otlp_endpoint or config.prometheus_listen):
             return
         broker = self._broker
-        self._watch = Watch(
-            broker.state, broker.load, broker.now, top_queues=config.top_queues, top_keys=config.top_keys
-        )
+        bounds = Bounds(config.top_queues, config.top_keys, config.top_throttles)
+        self._watch = Watch(broker.state, broker.load, broker.now, bounds)
         if config.prometheus_listen:
             self.prometheus_port = await self._pages.listen(config.prometheus_listen)
             log.info("serving metrics", address=config.prometheus_listen, port=self.prometheus_port)

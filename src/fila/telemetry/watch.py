@@ -4,8 +4,8 @@ Rules of this file:
 - Nothing here is called by the broker. It counts with plain integers; a look reads them.
 - A look is taken in steps, each of which is short whatever the broker holds: between two of them messages go on. All
   figures of one queue that must agree with each other are read in one step.
-- Series are few: of at most `top_queues` queues, and of each the `top_keys` busiest fairness keys. The rest is told
-  together, as `OTHER`. A queue keeps its name as long as it exists.
+- Series are few: `Bounds` says how many. The rest is told together, as `OTHER`. A queue keeps its name as long as it
+  exists.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,10 @@ from fila.broker.state import BrokerState
 from fila.telemetry import catalog
 from fila.telemetry.catalog import Metric
 from fila.telemetry.keys import OTHER, KeyTally, oldest
+from fila.telemetry.rest import Rest
 from fila.telemetry.samples import Samples
+from fila.telemetry.scripts import ScriptTally
+from fila.telemetry.throttles import ThrottleWatch
 
 STEP = 1000
 """How many keys or queues are looked at in one step."""
@@ -37,52 +40,35 @@ class _Scan:
     candidates: list[str] = field(default_factory=list)
 
 
-class _Rest:
-    """The queues without a name of their own, as if they were one."""
+@dataclass(slots=True)
+class _Tallies:
+    """What is kept of a queue with a name of its own."""
 
-    def __init__(self) -> None:
-        self._seen: dict[QueueState, dict[Metric, int]] = {}
-        self._counts: dict[Metric, int] = {}
-        self._levels: dict[Metric, float] = {}
+    keys: KeyTally
+    scripts: ScriptTally = field(default_factory=ScriptTally)
 
-    def begin(self) -> None:
-        self._levels = {}
 
-    def add(self, queue: QueueState, counts: dict[Metric, int], levels: dict[Metric, float]) -> None:
-        before = self._seen.get(queue, {})
-        for metric, count in counts.items():
-            self._counts[metric] = self._counts.get(metric, 0) + count - before.get(metric, 0)
-        self._seen[queue] = counts
-        for metric, level in levels.items():
-            known = self._levels.get(metric, 0)
-            self._levels[metric] = max(known, level) if metric is catalog.OLDEST else known + level
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many have series of their own; the rest of each kind is told together."""
 
-    def forget(self, queues: set[QueueState]) -> None:
-        """Keep only what belongs to queues that exist. What they have counted stays counted."""
-        self._seen = {queue: counts for queue, counts in self._seen.items() if queue in queues}
-
-    def tell(self, samples: Samples) -> None:
-        if not self._counts:
-            return
-        _put(samples, OTHER, self._counts, self._levels)
-        samples[catalog.THROUGHPUT].append(((OTHER, OTHER), self._counts[catalog.MESSAGES["delivered"]]))
-        pending = self._levels.get(catalog.DEPTH, 0) - self._levels.get(catalog.DELAYED, 0)
-        samples[catalog.PENDING].append(((OTHER, OTHER), pending))
+    queues: int
+    keys: int
+    """Fairness keys, of each queue"""
+    throttles: int
 
 
 class Watch:
     """Tells how a broker is doing. Lives on the broker's event loop."""
 
-    def __init__(
-        self, state: BrokerState, load: Callable[[], Load], clock: Callable[[], int], *, top_queues: int, top_keys: int
-    ) -> None:
+    def __init__(self, state: BrokerState, load: Callable[[], Load], clock: Callable[[], int], bounds: Bounds) -> None:
         self._state = state
         self._load = load
         self._clock = clock
-        self._top_queues = top_queues
-        self._top_keys = top_keys
-        self._named: dict[QueueState, KeyTally] = {}
-        self._rest = _Rest()
+        self._bounds = bounds
+        self._named: dict[QueueState, _Tallies] = {}
+        self._rest: Rest[QueueState, Metric] = Rest(frozenset({catalog.OLDEST}))
+        self._throttles = ThrottleWatch(state.throttles, bounds.throttles)
         self._version = version("fila")
         state.count_departed()
 
@@ -99,29 +85,30 @@ class Watch:
         self._tell_broker(samples)
         queues = list(self._state.queues.values())
         self._name(queues)
-        self._rest.begin()
         for number, queue in enumerate(queues):
             scan = _Scan()
-            yield from _scan(queue, scan, self._top_keys)
+            yield from _scan(queue, scan, self._bounds.keys)
             counts, levels = _measure(queue, scan, self._clock())
             if queue in self._named:
                 _put(samples, queue.name, counts, levels)
                 self._tell_keys(samples, queue, scan)
+                self._named[queue].scripts.tell(samples, queue)
             else:
                 self._rest.add(queue, counts, levels)
             if number % STEP == STEP - 1:
                 yield
-        self._rest.tell(samples)
+        self._tell_rest(samples)
+        yield from self._throttles.steps(samples, self._clock())
 
     def _name(self, queues: list[QueueState]) -> None:
         """Give a name to queues while there are names: the busiest first."""
         there = set(queues)
-        self._named = {queue: tally for queue, tally in self._named.items() if queue in there}
-        self._rest.forget(there)
+        self._named = {queue: tallies for queue, tallies in self._named.items() if queue in there}
+        self._rest.begin(there)
         nameless = (queue for queue in queues if queue not in self._named and queue.name != OTHER)
         now = self._clock()
-        for queue in nlargest(self._top_queues - len(self._named), nameless, key=_busy):
-            self._named[queue] = KeyTally(queue, self._top_keys, now)
+        for queue in nlargest(self._bounds.queues - len(self._named), nameless, key=_busy):
+            self._named[queue] = _Tallies(KeyTally(queue, self._bounds.keys, now))
 
     def _tell_broker(self, samples: Samples) -> None:
         load = self._load()
@@ -134,9 +121,17 @@ class Watch:
         ):
             samples[metric].append(((), value))
 
+    def _tell_rest(self, samples: Samples) -> None:
+        counts, levels = self._rest.counts, self._rest.levels
+        if counts:
+            _put(samples, OTHER, counts, levels)
+            samples[catalog.THROUGHPUT].append(((OTHER, OTHER), counts[catalog.MESSAGES["delivered"]]))
+            pending = levels.get(catalog.DEPTH, 0) - levels.get(catalog.DELAYED, 0)
+            samples[catalog.PENDING].append(((OTHER, OTHER), pending))
+
     def _tell_keys(self, samples: Samples, queue: QueueState, scan: _Scan) -> None:
         now = self._clock()
-        for name, figures in self._named[queue].figures(scan.candidates, now).items():
+        for name, figures in self._named[queue].keys.figures(scan.candidates, now).items():
             labels = (queue.name, name)
             samples[catalog.THROUGHPUT].append((labels, figures.throughput))
             samples[catalog.PENDING].append((labels, figures.pending))
@@ -164,6 +159,7 @@ def _measure(queue: QueueState, scan: _Scan, now: int) -> tuple[dict[Metric, int
     """What a queue has counted, and how it stands."""
     counts = {metric: getattr(queue.counters, name) for name, metric in catalog.MESSAGES.items()}
     counts[catalog.ROUNDS] = queue.drr.round
+    counts[catalog.TURNS] = queue.drr.turns
     levels = {
         catalog.DEPTH: queue.depth,
         catalog.DELAYED: len(queue.schedule),
@@ -171,6 +167,7 @@ def _measure(queue: QueueState, scan: _Scan, now: int) -> tuple[dict[Metric, int
         catalog.CONSUMERS: len(queue.consumers),
         catalog.CREDIT: sum(credit for _, credit in queue.consumers.with_credit()),
         catalog.ACTIVE_KEYS: scan.active,
+        catalog.PARKED_KEYS: queue.drr.parked,
         catalog.OLDEST: 0.0 if scan.oldest is None else _age(scan.oldest, now),
     }
     return counts, levels

@@ -4,16 +4,18 @@ from dataclasses import fields
 
 import pytest
 
+from fila.broker.commands import UpdateQueue
 from fila.broker.queue import Counters
+from fila.core.throttle import Limit
 from fila.telemetry import catalog
 from fila.telemetry.keys import OTHER, WINDOW_NS, fair_shares
-from fila.telemetry.watch import STEP, Watch
+from fila.telemetry.watch import STEP, Bounds, Watch
 from tests.helpers.broker import SECOND, Driver, incoming
 
 
 def watch_of(driver, **limits):
-    limits = {"top_queues": 10, "top_keys": 10} | limits
-    return Watch(driver.state, driver.engine.load, lambda: driver.now, **limits)
+    bounds = Bounds(**{"queues": 10, "keys": 10, "throttles": 10} | limits)
+    return Watch(driver.state, driver.engine.load, lambda: driver.now, bounds)
 
 
 def told(watch, metric):
@@ -93,7 +95,7 @@ def test_a_queue_made_later_is_counted_from_its_beginning():
 def test_only_the_busiest_keys_have_names():
     driver = Driver()
     fair(driver)
-    watch = watch_of(driver, top_keys=2)
+    watch = watch_of(driver, keys=2)
     send(driver, "q", a=5, b=1, c=9, d=2)
     assert told(watch, catalog.PENDING) == {("q", "a"): 5, ("q", "c"): 9, ("q", OTHER): 3}
 
@@ -101,7 +103,7 @@ def test_only_the_busiest_keys_have_names():
 def test_a_key_that_is_clearly_busier_takes_a_name_and_starts_where_it_is():
     driver = Driver()
     fair(driver)
-    watch = watch_of(driver, top_keys=1)
+    watch = watch_of(driver, keys=1)
     consumer = driver.join("q", 1000)
     send(driver, "q", a=10, b=5)
     driver.settle_down()
@@ -131,7 +133,7 @@ def test_queues_without_a_name_are_told_together_and_never_count_backwards():
     send(driver, "busy", a=9)
     send(driver, "idle", a=2)
     send(driver, OTHER, a=3)
-    watch = watch_of(driver, top_queues=1)
+    watch = watch_of(driver, queues=1)
     enqueued = catalog.MESSAGES["enqueued"]
     assert told(watch, enqueued) == {("busy",): 9, (OTHER,): 5}
     assert told(watch, catalog.DEPTH) == {("busy",): 9, (OTHER,): 5}
@@ -196,6 +198,99 @@ def test_a_ratio_is_that_of_the_window_and_not_of_all_time():
     driver.settle_down()
     assert told(watch, catalog.SHARE) == {("q", "late"): 1.0}
     driver.leave(consumer)
+
+
+def throttled(driver, **limits):
+    driver.create("q", fairness_header="key", throttle_headers=("t",))
+    for name, limit in limits.items():
+        driver.state.throttles.set(f"t:{name}", limit, driver.now)
+
+
+def held_up(driver, throttle, count, key="a"):
+    driver.enqueue(*(incoming("q", headers={"key": key, "t": throttle}) for _ in range(count)))
+    driver.settle_down()
+
+
+def test_a_throttle_tells_what_it_let_pass_what_it_held_up_and_what_is_left():
+    driver = Driver()
+    throttled(driver, slow=Limit(rate=1, burst=5), capped=Limit(max_in_flight=2))
+    driver.join("q")
+    held_up(driver, "slow", 8)
+    held_up(driver, "capped", 3, key="b")
+    samples = watch_of(driver).look()
+    assert dict(samples[catalog.DECISIONS]) == {
+        ("t:slow", "pass"): 5,
+        ("t:slow", "hit"): 1,
+        ("t:capped", "pass"): 2,
+        ("t:capped", "hit"): 1,
+    }
+    assert dict(samples[catalog.TOKENS]) == {("t:slow",): 0}
+    assert dict(samples[catalog.THROTTLE_IN_FLIGHT]) == {("t:slow",): 5, ("t:capped",): 2}
+    assert dict(samples[catalog.WAITING_KEYS]) == {("t:slow",): 1, ("t:capped",): 1}
+    assert dict(samples[catalog.PARKED_KEYS])[("q",)] == 2
+    assert dict(samples[catalog.ACTIVE_KEYS])[("q",)] == 2
+
+
+def test_a_decision_whose_write_failed_was_none():
+    driver = Driver()
+    throttled(driver, slow=Limit(rate=1, burst=2))
+    held_up(driver, "slow", 5)
+    driver.join("q")
+    driver.store.failing = True
+    driver.tick()
+    driver.store.failing = False
+    watch = watch_of(driver)
+    assert set(told(watch, catalog.DECISIONS).values()) == {0}
+    assert told(watch, catalog.TURNS)[("q",)] == 0
+    driver.advance(1_000)
+    assert told(watch, catalog.DECISIONS) == {("t:slow", "pass"): 2, ("t:slow", "hit"): 1}
+    assert told(watch, catalog.TURNS)[("q",)] == 1
+
+
+def test_throttles_without_a_name_are_told_together():
+    driver = Driver()
+    throttled(driver, a=Limit(rate=1, burst=9), b=Limit(rate=1, burst=9), c=Limit(rate=1, burst=9))
+    driver.join("q")
+    for name, count in (("a", 5), ("b", 3), ("c", 1)):
+        held_up(driver, name, count)
+    watch = watch_of(driver, throttles=1)
+    assert told(watch, catalog.DECISIONS) == {
+        ("t:a", "pass"): 5,
+        ("t:a", "hit"): 0,
+        (OTHER, "pass"): 4,
+        (OTHER, "hit"): 0,
+    }
+    driver.state.throttles.remove("t:b")
+    assert told(watch, catalog.DECISIONS)[OTHER, "pass"] == 4
+
+
+SCRIPT = """
+function on_enqueue(msg)
+  if msg.headers.bad then error("no") end
+  return { fairness_key = "a" }
+end
+"""
+
+
+def test_hooks_tell_how_long_they_took_and_how_often_they_failed_also_after_a_change():
+    driver = Driver()
+    driver.create("q", script=SCRIPT)
+    watch = watch_of(driver)
+    driver.enqueue(*(incoming("q") for _ in range(3)), *(incoming("q", headers={"bad": "1"}) for _ in range(4)))
+    hook = ("q", "on_enqueue")
+    for _ in range(2):
+        samples = watch.look()
+        spread = dict(samples[catalog.LUA_DURATION])[hook]
+        assert sum(spread.counts) == 6
+        assert dict(samples[catalog.LUA_ERRORS])[*hook, "error"] == 3
+        assert dict(samples[catalog.LUA_BREAKER])[hook] == 1
+        assert dict(samples[catalog.LUA_BYPASSED])[hook] == 1
+        driver.ask(lambda reply: UpdateQueue("q", {"script": SCRIPT + "\n-- another"}, reply))
+    assert sum(dict(watch.look()[catalog.LUA_DURATION])[hook].counts) == 6
+    driver.send("q")
+    assert sum(dict(watch.look()[catalog.LUA_DURATION])[hook].counts) == 7
+    driver.ask(lambda reply: UpdateQueue("q", {"script": ""}, reply))
+    assert sum(dict(watch.look()[catalog.LUA_DURATION])[hook].counts) == 7
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+"""What there is to tell of a queue's script.
+
+A queue gets new hooks when its script changes, and these count from nothing. What the old ones counted is added, so
+that no counter goes down.
+"""
+
+from collections.abc import Iterator
+
+from fila.broker.queue import QueueState
+from fila.lua.hooks import BUCKETS_US, Hooks, HookStats
+from fila.telemetry import catalog
+from fila.telemetry.samples import Distribution, Samples
+
+
+class ScriptTally:
+    """Counts what the hooks of one queue do, over all of its scripts."""
+
+    def __init__(self) -> None:
+        self._hooks: Hooks | None = None
+        self._past: dict[str, HookStats] = {}
+
+    def tell(self, samples: Samples, queue: QueueState) -> None:
+        if queue.hooks is not self._hooks:
+            for hook, stats in _stats(self._hooks):
+                self._past[hook] = _sum(stats, self._past.get(hook))
+            self._hooks = queue.hooks
+        now = {hook: _sum(stats, self._past.get(hook)) for hook, stats in _stats(self._hooks)}
+        for hook, stats in (self._past | now).items():
+            labels = (queue.name, hook)
+            spread = Distribution(BUCKETS_US, tuple(stats.durations), stats.duration_us)
+            samples[catalog.LUA_DURATION].append((labels, spread))
+            samples[catalog.LUA_BREAKER].append((labels, stats.opened))
+            samples[catalog.LUA_BYPASSED].append((labels, stats.bypassed))
+            for kind, count in stats.failures.items():
+                samples[catalog.LUA_ERRORS].append(((*labels, kind), count))
+
+
+def _stats(hooks: Hooks | None) -> Iterator[tuple[str, HookStats]]:
+    if hooks is not None and hooks.has_on_enqueue:
+        yield "on_enqueue", hooks.enqueue_stats
+    if hooks is not None and hooks.has_on_failure:
+        yield "on_failure", hooks.failure_stats
+
+
+def _sum(stats: HookStats, past: HookStats | None) -> HookStats:
+    if past is None:
+        past = HookStats()
+    return HookStats(
+        calls=stats.calls + past.calls,
+        bypassed=stats.bypassed + past.bypassed,
+        failures={kind: count + past.failures[kind] for kind, count in stats.failures.items()},
+        opened=stats.opened + past.opened,
+        durations=[sum(pair) for pair in zip(stats.durations, past.durations, strict=True)],
+        duration_us=stats.duration_us + past.duration_us,
+    )
