@@ -40,7 +40,9 @@ class Telemetry:
         self._thread = ThreadPoolExecutor(1, "telemetry")
         """Where figures are written out and sent, so that messages do not wait for it"""
         self._looking = asyncio.Lock()
+        self._stopping = asyncio.Event()
         self._exporting: asyncio.Task[None] | None = None
+        self._sender: MetricSender | None = None
         self._watch: Watch | None = None
         self.prometheus_port = 0
 
@@ -62,10 +64,12 @@ class Telemetry:
     async def stop(self) -> None:
         """Send what there is to the collector, and be done."""
         await self._pages.close()
+        self._stopping.set()
         if self._exporting is not None:
+            await asyncio.wait({self._exporting}, timeout=LAST_EXPORT_S)
             self._exporting.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._exporting
+        if self._sender is not None:
+            self._sender.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _look(self) -> Samples:
@@ -88,16 +92,13 @@ class Telemetry:
         return plain(HTTPStatus.OK if self._broker.ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _export(self) -> None:
-        sender = await self._apart(self._make_sender)
-        try:
-            while True:
-                await asyncio.sleep(self._config.metrics_interval_ms / 1000)
-                await self._send(sender)
-        finally:
+        self._sender = await self._apart(self._make_sender)
+        last = False
+        while not last:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LAST_EXPORT_S):
-                    await self._send(sender)
-            sender.close()
+                await asyncio.wait_for(self._stopping.wait(), self._config.metrics_interval_ms / 1000)
+            last = self._stopping.is_set()
+            await self._send(self._sender)
 
     def _make_sender(self) -> "MetricSender":
         from fila.telemetry.otlp import MetricSender, resource  # takes a while to load, and many do without
