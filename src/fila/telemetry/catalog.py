@@ -48,6 +48,8 @@ MESSAGES = {
         ("expired", "expired", "Messages whose lease ended without an answer"),
         ("returned", "returned", "Messages that came back because their consumer went away"),
         ("dead_lettered", "dead_lettered", "Messages that went to the dead-letter queue"),
+        ("redriven", "redriven", "Dead letters that went back to their queue, counted in both"),
+        ("purged", "purged", "Dead letters that were thrown away"),
     )
 }
 
@@ -58,6 +60,7 @@ OLDEST = Metric(
     "fila.queue.oldest_age", Kind.GAUGE, _QUEUE, "Age of the oldest message that could go out; 0 if none", "s"
 )
 CONSUMERS = Metric("fila.queue.consumers", Kind.GAUGE, _QUEUE, "Consumers with an open stream", "{consumer}")
+PAUSED = Metric("fila.queue.paused", Kind.GAUGE, _QUEUE, "1 while the queue hands out nothing on purpose")
 CREDIT = Metric("fila.queue.credit", Kind.GAUGE, _QUEUE, "Messages that consumers would take now", "{message}")
 
 THROUGHPUT = Metric(
@@ -148,6 +151,7 @@ CATALOG: tuple[Metric, ...] = (
     OLDEST,
     CONSUMERS,
     CREDIT,
+    PAUSED,
     THROUGHPUT,
     PENDING,
     KEY_OLDEST,

@@ -166,6 +166,7 @@ def _measure(queue: QueueState, scan: _Scan, now: int) -> tuple[dict[Metric, int
         catalog.LEASES: len(queue.leases),
         catalog.CONSUMERS: len(queue.consumers),
         catalog.CREDIT: sum(credit for _, credit in queue.consumers.with_credit()),
+        catalog.PAUSED: int(queue.record.paused),
         catalog.ACTIVE_KEYS: scan.active,
         catalog.PARKED_KEYS: queue.drr.parked,
         catalog.OLDEST: 0.0 if scan.oldest is None else _age(scan.oldest, now),
