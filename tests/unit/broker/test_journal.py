@@ -311,6 +311,7 @@ def test_redriven_and_purged_messages_are_told_where_they_go():
     for one in consumer.take():
         driver.nack("q", one.id)
     driver.leave(consumer)
+    driver.settle_down()
     assert driver.redrive("q.dlq", fairness_key="x") == 1
     assert driver.purge("q.dlq") == 1
     found = [
