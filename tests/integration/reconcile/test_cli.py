@@ -1,5 +1,6 @@
 """The commands as people type them."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -12,8 +13,10 @@ from click.testing import CliRunner
 
 from fila.cli.main import cli
 from fila.reconcile.domain.settings import DEFAULTS
+from fila.reconcile.simulator import truth
 from fila.reconcile.simulator.server import TOKEN
 from fila.reconcile.store import Store, open_engine, upgrade
+from fila.testing import ServerProcess
 from tests.helpers.reconcile import NOW, OVERCLAIMED, attempt, missing, submission
 
 
@@ -84,34 +87,63 @@ class TestRefusals:
         assert "hunter2" not in result.stderr
 
 
-def test_a_report_goes_all_the_way_through_one_process(tmp_path, simulator, platform):
-    """`serve` on its defaults: a SQLite file, a queue in memory, workers beside the API."""
-    (tmp_path / "reconcile.toml").write_text(
-        f'[platforms.{platform}]\nbase_url = "{simulator.url}/{platform}"\ntoken = "{TOKEN}"\n'
-    )
-    command = [sys.executable, "-m", "fila.cli.main", "reconcile", "serve", "--listen", "127.0.0.1:0"]
+@contextlib.contextmanager
+def command(folder, *words):
+    """A command of the service, up to a graceful end. Gives what it says of itself, and then its log."""
     process = subprocess.Popen(
-        [*command, "--config", "reconcile.toml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "fila.cli.main", "reconcile", *words], cwd=folder, stderr=subprocess.PIPE, text=True
     )
     try:
-        url = next(word for line in process.stderr for word in line.split() if word.startswith("http://"))
-        report = {
-            "affiliate_id": "ada",
-            "platform": platform,
-            "post_id": "p",
-            "views": 0,
-            "clicks": 0,
-            "conversions": 0,
-        }
-        report_id = httpx.post(f"{url}/v1/reports", json=report).raise_for_status().json()["report_id"]
-        deadline = time.monotonic() + 30
-        while not (shown := httpx.get(f"{url}/v1/reports/{report_id}").json())["done"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        assert shown["status"] == "DISCREPANCY_HIGH"
-        assert httpx.get(f"{url}/docs").status_code == 200
+        yield next(line for line in process.stderr if not line.startswith("{"))
     finally:
         process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=40)
-    assert process.returncode == 0, rest
-    assert all(json.loads(line)["level"] == "info" for line in rest.splitlines() if line.startswith("{"))
+        _, log = process.communicate(timeout=40)
+        print(log)
+    assert process.returncode == 0
+    assert all(json.loads(line)["level"] == "info" for line in log.splitlines() if line.startswith("{"))
+
+
+def configured(folder, simulator, platform):
+    (folder / "reconcile.toml").write_text(
+        f'[platforms.{platform}]\nbase_url = "{simulator.url}/{platform}"\ntoken = "{TOKEN}"\n'
+    )
+    return ["--config", "reconcile.toml"]
+
+
+def reconcile_one(greeting, platform):
+    """Send a report to the API that greets so, and wait for its end."""
+    url = next(word for word in greeting.split() if word.startswith("http://"))
+    report = dict.fromkeys(("views", "clicks", "conversions"), 0)
+    report |= {"affiliate_id": "ada", "platform": platform, "post_id": "p"}
+    report_id = httpx.post(f"{url}/v1/reports", json=report).raise_for_status().json()["report_id"]
+    deadline = time.monotonic() + 30
+    while not (shown := httpx.get(f"{url}/v1/reports/{report_id}").json())["done"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert httpx.get(f"{url}/docs").status_code == 200
+    return shown
+
+
+def test_a_report_goes_all_the_way_through_one_process(tmp_path, simulator, platform):
+    """`serve` on its defaults: a SQLite file, a queue in memory, workers beside the API."""
+    options = configured(tmp_path, simulator, platform)
+    with command(tmp_path, "serve", "--listen", "127.0.0.1:0", *options) as greeting:
+        assert reconcile_one(greeting, platform)["status"] == "DISCREPANCY_HIGH"
+
+
+def test_a_report_goes_all_the_way_through_a_broker(tmp_path, simulator, platform):
+    """API and worker as two processes, with jobs in a queue of a real broker."""
+    options = configured(tmp_path, simulator, platform)
+    with ServerProcess() as server:
+        options += ["--queue", f"fila://{server.addr}/claims"]
+        serve = command(tmp_path, "serve", "--listen", "127.0.0.1:0", *options)
+        with serve as greeting, command(tmp_path, "worker", *options):
+            assert reconcile_one(greeting, platform)["status"] == "DISCREPANCY_HIGH"
+
+
+def test_simulated_platforms_answer_until_they_are_stopped(tmp_path):
+    with command(tmp_path, "simulate", "--listen", "127.0.0.1:0") as greeting:
+        url = next(word for word in greeting.split() if word.startswith("http://")).removesuffix("/NAME,")
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        answer = httpx.get(f"{url}/clipshare/v1/posts/p-1/metrics", headers=headers)
+        assert answer.json()["views"] == truth("clipshare", "p-1")[0]
