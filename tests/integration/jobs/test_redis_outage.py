@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from fila.jobs import QueueFull, QueueUnavailable
+from fila.jobs import QueueClosed, QueueFull, QueueUnavailable
 from fila.jobs.events import RedisSeen
 
 LONG = 20.0
@@ -147,6 +147,18 @@ def test_a_job_claimed_in_memory_and_retried_after_the_return_is_in_redis(redis_
     assert queue.snapshot()["claimed"] == 1
 
 
+def test_a_job_whose_worker_went_silent_in_memory_comes_back_through_redis(redis_server, make_queue):
+    queue, other = make_queue(lease_seconds=0.5), make_queue(lease_seconds=0.5)
+    redis_server.kill()
+    made = queue.enqueue("again")
+    assert queue.dequeue(LONG).id == made.id
+    redis_server.start()
+    until(lambda: queue.redis_active)
+    time.sleep(0.6)
+    assert queue.dequeue(LONG).attempt == 2
+    assert other.snapshot()["claimed"] == 1
+
+
 def test_an_enqueue_that_was_not_answered_is_neither_lost_nor_doubled(redis_server, make_queue):
     """Frozen, Redis carries out what it was sent when it thaws; the producer cannot know, and sends it again."""
     producer, worker, runs = make_queue(), make_queue(), []
@@ -188,12 +200,12 @@ def test_memory_is_bounded_while_redis_is_away(redis_server, make_queue):
 
 def test_a_redis_that_cannot_be_written_to_is_away(redis_server, make_queue):
     queue, probe = make_queue(), make_queue()
-    probe._link._execute(("CONFIG", "SET", "maxmemory", "1"))
+    probe._remote.link.command("CONFIG", "SET", "maxmemory", "1")
     queue.enqueue("while full")
     assert queue.redis_active is False
     time.sleep(0.2)
     assert queue.redis_active is False
-    probe._link._execute(("CONFIG", "SET", "maxmemory", "0"))
+    probe._remote.link.command("CONFIG", "SET", "maxmemory", "0")
     until(lambda: queue.redis_active)
     assert drain(queue) == ["while full"]
 
@@ -206,10 +218,20 @@ def test_closing_while_redis_is_away_says_what_is_lost(redis_server, make_queue,
     assert [record.jobs_lost for record in caplog.records if hasattr(record, "jobs_lost")] == [1]
 
 
+def test_a_closed_queue_does_not_spin_when_redis_is_gone(redis_server, make_queue):
+    queue = make_queue()
+    queue.enqueue(1)
+    queue.close()
+    redis_server.kill()
+    assert queue.dequeue(LONG) is None
+    with pytest.raises(QueueClosed):
+        queue.enqueue(2)
+
+
 def test_a_lost_script_cache_is_refilled(redis_server, make_queue):
     queue = make_queue()
     queue.enqueue(1)
-    queue._link._execute(("SCRIPT", "FLUSH"))
+    queue._remote.link.command("SCRIPT", "FLUSH")
     queue.enqueue(2)
     assert drain(queue) == [1, 2]
 

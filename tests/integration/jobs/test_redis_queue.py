@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from fila.jobs import InvalidSettings, QueueSettings, RedisQueue
+from fila.jobs import InvalidSettings, QueueSettings, QueueUnavailable, RedisQueue
 from fila.testing import RedisProcess
 
 LONG = 20.0
@@ -31,7 +31,7 @@ def test_waiting_is_not_polling(make_queue, redis_server):
     queue = make_queue(lease_seconds=60)
 
     def calls():
-        info = queue._link._execute(("INFO", "commandstats")).decode()
+        info = queue._remote.link.command("INFO", "commandstats").decode()
         [line] = [line for line in info.splitlines() if line.startswith("cmdstat_evalsha:")]
         return int(line.partition("calls=")[2].partition(",")[0])
 
@@ -63,7 +63,7 @@ def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue):
     queue = make_queue()
     broken = queue.enqueue("broken")
     queue.enqueue("fine")
-    queue._link._execute(("HSET", "affiliate:ready_queue:jobs", broken.id, "{not json"))
+    queue._remote.link.command("HSET", "affiliate:ready_queue:jobs", broken.id, "{not json")
     item = queue.dequeue(LONG)
     assert item.job == "fine"
     [dead] = queue.dead_letters()
@@ -71,11 +71,19 @@ def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue):
     assert "cannot be read" in dead.error
 
 
+def test_a_key_that_somebody_else_uses_is_a_clear_error(make_queue):
+    queue = make_queue()
+    queue._remote.link.command("RPUSH", "affiliate:ready_queue", "a plain list")
+    with pytest.raises(QueueUnavailable, match="WRONGTYPE"):
+        queue.enqueue(1)
+    assert queue.redis_active is True
+
+
 def test_the_keys_are_those_of_the_settings(make_queue):
     queue = make_queue(redis_ready_key="{mine}:now", redis_scheduled_key="{mine}:later")
     queue.enqueue(1)
     queue.enqueue(2, delay_seconds=100)
-    keys = {key.decode() for key in queue._link._execute(("KEYS", "*"))}
+    keys = {key.decode() for key in queue._remote.link.command("KEYS", "*")}
     assert {"{mine}:now", "{mine}:later"} <= keys
     assert all(key.startswith("{mine}:") for key in keys)
 
@@ -86,7 +94,7 @@ def test_done_jobs_leave_nothing_behind(make_queue):
         queue.enqueue(n)
         queue.ack(queue.dequeue(LONG))
     sizes = {
-        name: queue._link._execute((command, f"affiliate:ready_queue:{name}"))
+        name: queue._remote.link.command(command, f"affiliate:ready_queue:{name}")
         for name, command in {
             "jobs": "HLEN",
             "state": "HLEN",

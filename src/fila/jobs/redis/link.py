@@ -22,7 +22,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
-from fila.jobs.errors import InvalidSettings, JobsError
+from fila.jobs.errors import InvalidSettings, JobsError, QueueUnavailable
 
 #: Answers by which Redis refuses to do anything for now: loading, a replica, no memory, no disk, busy with a script.
 _NOT_NOW = ("LOADING", "MASTERDOWN", "READONLY", "OOM", "MISCONF", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
@@ -78,7 +78,7 @@ class RedisLink:
         """Run a plain command. Raises NotSent or Unanswered."""
         return self._execute(command)
 
-    def call(self, script: Script, keys: Sequence[str], *args: str | int) -> Any:
+    def call(self, script: Script, keys: Sequence[str], *args: str | int | bytes) -> Any:
         """Run a script. Raises NotSent or Unanswered."""
         tail = (len(keys), *keys, *args)
         try:
@@ -151,7 +151,7 @@ class RedisLink:
         except (RedisError, OSError) as error:
             raise NotSent(_text(error)) from error
 
-    def _execute(self, command: tuple[str | int, ...]) -> Any:
+    def _execute(self, command: tuple[str | int | bytes, ...]) -> Any:
         connection = self._connect()
         try:
             connection.send_command(*command)
@@ -168,13 +168,13 @@ class RedisLink:
 
 
 def _translated(error: ResponseError) -> Exception:
-    """What Redis said no to. Our own mistakes stay what they are."""
+    """What Redis said no to: for now, or, over a key of another kind or a lack of rights, until somebody mends it."""
     if isinstance(error, NoScriptError):
         return error
     # redis-py takes the code from some answers and leaves it in others; older servers put it inside a script's error.
     not_now = isinstance(error, redis.ReadOnlyError | redis.OutOfMemoryError)
     not_now = not_now or any(code in str(error) for code in _NOT_NOW)
-    return NotSent(_text(error)) if not_now else error
+    return NotSent(_text(error)) if not_now else QueueUnavailable(f"Redis refuses: {error}")
 
 
 def _text(error: Exception) -> str:

@@ -26,7 +26,7 @@ def encode(item: QueueItem, text: str) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
-def decode(codec: JobCodec, fields: tuple[bytes, bytes, bytes, bytes, bytes]) -> QueueItem:
+def decode(codec: JobCodec, fields: tuple[bytes, ...]) -> QueueItem:
     """The item of an id, score, ready_at, attempt and record. Raises InvalidJob when it was not written by us."""
     job_id, score, ready_at, attempt, record = fields
     try:
