@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 
@@ -87,10 +89,15 @@ def run(folder, env, code):
 
 def test_a_worker_runs_what_a_program_enqueued_and_shows_it(folder, env, fila):
     subprocess.run([sys.executable, "shop.py"], cwd=folder, env=env, check=True, timeout=LONG)
-    worker = fila("worker", "shop:app", "--concurrency", "2")
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        metrics = f"127.0.0.1:{holder.getsockname()[1]}"
+    worker = fila("worker", "shop:app", "--concurrency", "2", "--metrics", metrics)
     log = folder / "worker.log"
     until(lambda: "done" in log.read_text() and "retried" in log.read_text())
     assert (folder / "one.txt").read_text() == "1"
+    with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=LONG) as answer:
+        assert 'fila_jobs_total{queue="files",outcome="done"} 1' in answer.read().decode()
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(LONG) == 0
     text = log.read_text()

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,9 +77,19 @@ Examples:
     metavar="SECONDS",
     help="How long to wait for jobs that are being run when told to stop.",
 )
+@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus here, at /metrics.")
 @click.option("--verbose", "-v", is_flag=True, help="Tracebacks of failed jobs, and the logs of libraries.")
 @click.option("--reload", is_flag=True, help="Start again when a Python file here changes. For development.")
-def worker(target: str, concurrency: int, queues: Sequence[str], grace: float, *, verbose: bool, reload: bool) -> None:
+def worker(
+    target: str,
+    concurrency: int,
+    queues: Sequence[str],
+    grace: float,
+    metrics: str | None,
+    *,
+    verbose: bool,
+    reload: bool,
+) -> None:
     """Run the jobs of an app until told to stop.
 
     MODULE is looked for in the current folder too. The queue behind it is that of the app, or of the environment
@@ -93,13 +103,14 @@ def worker(target: str, concurrency: int, queues: Sequence[str], grace: float, *
     app = load(target)
     log.task_width = max((len(name) for name in app.tasks), default=0)
     try:
+        exporter = _exporter(app, metrics)
         workers = app.worker(PoolSettings(concurrency=concurrency, grace_seconds=grace), queues or None)
     except QueueUnavailable as error:
         raise NoQueue(str(error)) from error
     except JobsError as error:
         raise Unusable(str(error)) from error
     _greet(app, target, workers, concurrency)
-    with _stop_signals() as stopped:
+    with exporter, _stop_signals() as stopped:
         started = time.monotonic()
         workers.start()
         stopped.wait()
@@ -109,6 +120,22 @@ def worker(target: str, concurrency: int, queues: Sequence[str], grace: float, *
     app.close()
     _part(log.counts, time.monotonic() - started)
     sys.exit(0 if finished else 1)
+
+
+def _exporter(app: App, address: str | None) -> AbstractContextManager[object]:
+    if address is None:
+        return nullcontext()
+    from fila.jobs import Counters, MetricsServer
+
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise click.UsageError(f"{address!r} is not HOST:PORT")
+    counters = Counters()
+    app.watch(counters)
+    try:
+        return MetricsServer(counters, host.strip("[]"), int(port))
+    except OSError as error:
+        raise Unusable(f"metrics cannot be served at {address}: {error}") from error
 
 
 def load(target: str) -> App:

@@ -27,6 +27,7 @@ from fila.jobs.errors import (
     UnknownPriority,
 )
 from fila.jobs.events import Event, Hook
+from fila.jobs.exporter import MetricsServer
 from fila.jobs.factory import create_queue
 from fila.jobs.item import DeadJob, QueueItem
 from fila.jobs.memory import PriorityDelayQueue
@@ -74,6 +75,7 @@ __all__ = [
     "JobsError",
     "JsonCodec",
     "LocalStore",
+    "MetricsServer",
     "PoolSettings",
     "PriorityDelayQueue",
     "QueueClosed",

@@ -64,6 +64,7 @@ class App:
         self._make: Callable[[str], JobQueue] = self._create
         self._clock: Clock = wall_clock
         self._max_in_flight: int | None = None
+        self._hooks: list[Hook] = list(self.settings.hooks)
 
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
@@ -123,13 +124,17 @@ class App:
             session_factory=self.settings.session_factory,
             attempts=self.settings.attempts,
             policy_for=self._policy_for,
-            hooks=self.settings.hooks,
+            hooks=tuple(self._hooks),
             name=queue,
         )
 
     def worker(self, settings: PoolSettings | None = None, queues: Sequence[str] | None = None) -> Worker:
         """Workers for these queues, or for all that tasks go through. Their concurrency is that of each queue."""
         return Worker(self, settings or PoolSettings(), queues)
+
+    def watch(self, hook: Hook) -> None:
+        """Tell one more hook. For queues that are not connected yet, and for workers that are made from now on."""
+        self._hooks.append(hook)
 
     def hold_at_most(self, jobs: int) -> None:
         """How many jobs of each queue this process may hold. For queues that are not connected yet."""
@@ -163,7 +168,7 @@ class App:
             settings = replace(settings, fila=replace(settings.fila, max_in_flight=self._max_in_flight))
         if name != DEFAULT_QUEUE:
             settings = settings.named(name)
-        return create_queue(settings, hooks=self.settings.hooks)
+        return create_queue(settings, hooks=tuple(self._hooks))
 
     def _policy_for(self, item: QueueItem) -> RetryPolicy | None:
         task = self.tasks.get(task_of(item) or "")

@@ -1,8 +1,12 @@
 """Counters, and what Prometheus reads of them."""
 
 import re
+import urllib.error
+import urllib.request
 
-from fila.jobs import Backpressure, Counters, backpressure
+import pytest
+
+from fila.jobs import Backpressure, Counters, MetricsServer, backpressure
 from fila.jobs.events import BreakerChanged, DepthSeen, JobEnded, JobTaken, RedisSeen
 
 
@@ -33,6 +37,17 @@ def test_prometheus_reads_every_metric_of_the_roadmap():
         r'# TYPE \w+ (gauge|counter|histogram)|\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? [\d.]+'
     )
     assert all(line.fullmatch(each) for each in text.splitlines())
+
+
+def test_counters_are_served_and_nothing_else():
+    counters = Counters()
+    counters(DepthSeen("q", 3))
+    with MetricsServer(counters) as server:
+        base = f"http://127.0.0.1:{server.port}"
+        with urllib.request.urlopen(f"{base}/metrics", timeout=20) as answer:
+            assert answer.read().decode() == counters.prometheus()
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{base}/etc/passwd", timeout=20)
 
 
 def test_backpressure_asks_for_a_wait_that_fits_the_backlog():
