@@ -9,10 +9,11 @@ inside one fairness key, and to whom.
 import shutil
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -57,6 +58,7 @@ LIMITS = LimitsConfig(
 )
 QUEUES = ("a", "b b", "ü", "c")
 DEAD = ".dlq"
+FREES_CREDIT = {"ack", "nack", "nack with delay", "release", "release with delay", "expire", "dead-letter"}
 FAIRNESS, WEIGHT = "tenant", "weight"
 VISIBILITY_MS = {"a": 30_000, "b b": 2_000, "ü": 700_000, "c": 30_000}
 DEDUP_MS = {"a": 60_000, "b b": 5_000, "ü": 60_000, "c": 0}
@@ -288,6 +290,14 @@ class BrokerMachine(RuleBasedStateMachine):
     def nack(self, picks: list[int], how: str, old: int, delay_ms: int, ticks: int) -> None:
         groups = [(*group, delay_ms) for group in self.groups(picks, how, old)]
         self.submit("settle", ([], groups, []), lambda reply: Settle(reply, nacks=to_nacks(self.driver, groups)))
+        self.tick_on(ticks)
+
+    @precondition(lambda self: self.known_ids)
+    @rule(picks=picks, how=tokens, old=st.integers(0, 50), delay_ms=st.sampled_from([0, 0, 1500]), ticks=ticks)
+    def release(self, picks: list[int], how: str, old: int, delay_ms: int, ticks: int) -> None:
+        groups = [(*group, delay_ms) for group in self.groups(picks, how, old)]
+        nacks = [replace(nack, release=True) for nack in to_nacks(self.driver, groups)]
+        self.submit("release", (groups,), lambda reply: Settle(reply, nacks=nacks))
         self.tick_on(ticks)
 
     @precondition(lambda self: self.known_ids)
@@ -586,6 +596,20 @@ class BrokerMachine(RuleBasedStateMachine):
         self.settled.append((pending, expected))
         return None
 
+    def do_release(self, pending: Pending, groups: list[Any], events: dict[int, str], _: Any) -> None:
+        if sum(len(seqs) for _, seqs, *_ in groups) > LIMITS.max_batch_messages:
+            return expect_error(pending, LimitExceeded)
+        expected: Expected = []
+        for name, seqs, token, delay_ms in groups:
+            for seq in seqs:
+                if (message := self.held(name, seq, token, events, expected)) is not None:
+                    message.state = State.DELAYED if delay_ms else State.READY
+                    message.due = self.driver.now + delay_ms * MS if delay_ms else 0
+                    message.holder = None
+                    events[seq] = "release with delay" if delay_ms else "release"
+        self.settled.append((pending, expected))
+        return None
+
     def do_extension(self, group: tuple[Any, ...], expected: list[Any], events: dict[int, str]) -> None:
         name, seqs, token, extend_ms = group
         for seq in seqs:
@@ -685,7 +709,7 @@ class BrokerMachine(RuleBasedStateMachine):
             held = {id(one): one.consumer.in_flight - len(fresh[id(one)]) for one in queue.consumers}
             freed: dict[int, int] = defaultdict(int)
             for seq, event in events.items():
-                freed[id(self.holders.get(seq))] += event in {"ack", "nack", "nack with delay", "expire", "dead-letter"}
+                freed[id(self.holders.get(seq))] += event in FREES_CREDIT
             credit = {id(one): one.consumer.max_in_flight - held[id(one)] - freed[id(one)] for one in queue.consumers}
             expected = min(sum(credit.values()), sum(len(seqs) for seqs in waiting.values())) * (not queue.paused)
             assert sum(len(got) for got in fresh.values()) == expected
@@ -975,7 +999,8 @@ class RocksMachine(BrokerMachine):
         shutil.rmtree(self.directory)
 
 
-TestInMemory = BrokerMachine.TestCase
-TestInMemory.settings = settings(max_examples=400, stateful_step_count=40)
-TestOnRocks = RocksMachine.TestCase
+# They take half a minute on a quiet machine, and as long as it likes on a busy one.
+TestInMemory = pytest.mark.timeout(900)(BrokerMachine.TestCase)
+TestInMemory.settings = settings(max_examples=300, stateful_step_count=40)
+TestOnRocks = pytest.mark.timeout(900)(RocksMachine.TestCase)
 TestOnRocks.settings = settings(max_examples=25, stateful_step_count=30)

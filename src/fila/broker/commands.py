@@ -71,6 +71,8 @@ class Nack:
     error: str = ""
     token: str = ""
     delay_ms: int = 0
+    release: bool = False
+    """Nothing went wrong: no attempt is counted."""
 
 
 @dataclass(slots=True, frozen=True)

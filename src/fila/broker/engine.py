@@ -33,7 +33,7 @@ from fila.broker.recent import RecentRecords
 from fila.broker.recovery import CLOCK_KEY
 from fila.broker.redrive import plan_purge, plan_redrive
 from fila.broker.settings import plan_setting
-from fila.broker.settle import plan_expiry, plan_extensions, plan_promotion, plan_return, plan_settle
+from fila.broker.settle import plan_expiry, plan_extensions, plan_promotion, plan_return, plan_settle, rewrite_grants
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Delivery, Tick
 from fila.config import SchedulerConfig
@@ -222,6 +222,7 @@ class Engine:
             budget -= self._commands[0].size
             done.append(self._plan_next(tick))
         plan_extensions(self.state, tick)
+        rewrite_grants(tick)
         return done
 
     def _plan_next(self, tick: Tick) -> Command:
@@ -336,7 +337,8 @@ class Engine:
         for back in tick.returned:
             queue = back.queue
             grant, (lane, _, cost) = queue.leases.release(back.seq)
-            queue.attempts[back.seq] = back.attempts
+            if back.attempts:
+                queue.attempts[back.seq] = back.attempts
             queue.ledger.came_back(back.seq, grant.token, back.due or tick.now)
             if back.due:
                 self._delay(queue, (back.due, back.seq, lane, cost))

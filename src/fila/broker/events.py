@@ -19,7 +19,12 @@ from fila.storage import keys
 from fila.storage.codec import Failed, QueueRecord
 from fila.storage.journal import Field, Kind, Packer
 
-_ENDED = {Failed.NACKED: Kind.NACKED, Failed.EXPIRED: Kind.EXPIRED, Failed.RETURNED: Kind.RETURNED}
+_ENDED = {
+    Failed.NACKED: Kind.NACKED,
+    Failed.EXPIRED: Kind.EXPIRED,
+    Failed.RETURNED: Kind.RETURNED,
+    Failed.RELEASED: Kind.RETURNED,
+}
 
 
 class Lanes:

@@ -57,6 +57,9 @@ def plan_failure(state: BrokerState, store: Storage, tick: Tick, failed: FailedA
     Raises Overloaded when the tick has moved too much already: the message stays as it is.
     """
     queue, seq = failed.queue, failed.seq
+    if failed.kind is Failed.RELEASED:
+        _release(tick, failed)
+        return
     attempts = queue.attempts.get(seq, 0) + 1
     scripted = failed.kind is Failed.NACKED and queue.hooks is not None and queue.hooks.has_on_failure
     exhausted = queue.retry.exhausted(attempts)
@@ -95,11 +98,23 @@ def _rest_ms(state: BrokerState, failed: FailedAttempt, attempts: int, verdict: 
     return failed.delay_ms or failed.queue.retry.rest_ms(attempts, failed.seq, state.limits.max_delay_ms)
 
 
+def _release(tick: Tick, failed: FailedAttempt) -> None:
+    """Give a message back as if it had never been delivered."""
+    due = tick.now + failed.delay_ms * NS_PER_MS if failed.delay_ms else 0
+    tick.thinned[failed.queue.name, failed.grant.consumer, failed.grant.token] = failed.queue
+    _put_back(tick, failed, failed.queue.attempts.get(failed.seq, 0), due)
+
+
 def _give_back(tick: Tick, failed: FailedAttempt, attempts: int, due: int) -> None:
     queue, seq = failed.queue, failed.seq
     _put_attempt(tick, queue.name, failed, attempts)
     if attempts > HISTORY:
         tick.batch.delete(Family.ATTEMPTS, keys.attempt(queue.name, seq, attempts - HISTORY))
+    _put_back(tick, failed, attempts, due)
+
+
+def _put_back(tick: Tick, failed: FailedAttempt, attempts: int, due: int) -> None:
+    queue, seq = failed.queue, failed.seq
     if due:
         tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
     tick.gone[seq] = True

@@ -51,7 +51,7 @@ class Counters:
                 self.nacked += 1
             case Failed.EXPIRED:
                 self.expired += 1
-            case Failed.RETURNED:
+            case Failed.RETURNED | Failed.RELEASED:
                 self.returned += 1
 
 

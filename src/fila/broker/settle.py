@@ -44,6 +44,19 @@ def plan_settle(state: BrokerState, store: Storage, tick: Tick, command: Settle)
     return failures
 
 
+def rewrite_grants(tick: Tick) -> None:
+    """Write down what remains of the leases from which messages were released.
+
+    A message that comes back otherwise counts an attempt, by which recovery tells it from one that is still held. A
+    lease that was extended has several grants, and the records of the earlier ones may still name the message.
+    """
+    for (_, consumer, token), queue in tick.thinned.items():
+        for grant in queue.leases.of_consumer(consumer):
+            remaining = {seq: message for seq, message in grant.members.items() if seq not in tick.gone}
+            if grant.token == token and remaining and tick.left.get(grant, 1):
+                put_grant(tick, queue, Grant(grant.number, token, consumer, grant.expires_at, remaining))
+
+
 def plan_extensions(state: BrokerState, tick: Tick) -> None:
     """Extensions come last in a tick: whoever acks a message meanwhile is not refused because its lease moved.
 
@@ -123,8 +136,8 @@ def _plan_nack(state: BrokerState, store: Storage, tick: Tick, nack: Nack) -> No
     ((message_id, seq, grant),) = _held(state, tick, queue, AckGroup(nack.queue, [nack.message_id], nack.token))
     if grant is None:
         raise _not_held(tick, queue, message_id, seq)
-    failed = FailedAttempt(queue, grant, seq, Failed.NACKED, nack.error, nack.delay_ms)
-    plan_failure(state, store, tick, failed)
+    kind = Failed.RELEASED if nack.release else Failed.NACKED
+    plan_failure(state, store, tick, FailedAttempt(queue, grant, seq, kind, nack.error, nack.delay_ms))
 
 
 def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup, moves: dict[int, _Move]) -> list[Failure]:

@@ -153,6 +153,8 @@ class Tick:
     """Messages whose lease ends in this tick, and whether they exist after it"""
     left: dict[Grant, int] = field(default_factory=dict)
     """How many members remain in each grant that lost some in this tick"""
+    thinned: dict[tuple[str, int, int], QueueState] = field(default_factory=dict)
+    """Leases (queue, consumer, token) from which messages were released without counting an attempt"""
     on_commit: list[Callable[[], None]] = field(default_factory=list)
     """What else changes, for commands that have a tick to themselves"""
     replies: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)

@@ -22,7 +22,7 @@ from fila.client.errors import ClientClosedError, FilaError
 from fila.client.feed import Feed
 from fila.client.message import AsyncConsumeMessage, Delivery
 from fila.client.session import Session
-from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack
+from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack, release
 
 T = TypeVar("T")
 
@@ -130,6 +130,13 @@ class AsyncClient:
     ) -> None:
         """Give a delivered message back, to be delivered again after `delay_ms`. Raises MessageNotFoundError."""
         check_one(await self._settle([nack(queue, message_id, error, delay_ms, lease_id)]))
+
+    async def release(self, queue: str, message_id: str, *, delay_ms: int = 0, lease_id: str | None = None) -> None:
+        """Give a delivered message back as if it had never been delivered: no attempt is counted.
+
+        Raises MessageNotFoundError.
+        """
+        check_one(await self._settle([release(queue, message_id, delay_ms, lease_id)]))
 
     async def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> None:
         """Let a lease end `extend_ms` from now; 0 means the queue's visibility timeout. Raises MessageNotFoundError."""

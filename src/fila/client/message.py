@@ -18,6 +18,7 @@ class Settles(Protocol[Settled_co]):
     def nack(
         self, queue: str, message_id: str, error: str = "", *, delay_ms: int = 0, lease_id: str | None = None
     ) -> Settled_co: ...
+    def release(self, queue: str, message_id: str, *, delay_ms: int = 0, lease_id: str | None = None) -> Settled_co: ...
     def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> Settled_co: ...
 
 
@@ -129,6 +130,10 @@ class Delivery(Generic[Settled_co]):
     def nack(self, error: str = "", *, delay_ms: int = 0) -> Settled_co:
         """Give it back, to be delivered again after `delay_ms`. Raises MessageNotFoundError like `ack`."""
         return self._client.nack(self.queue, self.id, error, delay_ms=delay_ms, lease_id=self.lease_id)
+
+    def release(self, *, delay_ms: int = 0) -> Settled_co:
+        """Give it back as if it had never been delivered: no attempt is counted. Raises like `ack`."""
+        return self._client.release(self.queue, self.id, delay_ms=delay_ms, lease_id=self.lease_id)
 
     def extend(self, extend_ms: int = 0) -> Settled_co:
         """Hold it for `extend_ms` from now; 0 means the queue's visibility timeout."""

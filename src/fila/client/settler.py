@@ -10,7 +10,7 @@ ack counts as done. If the message still exists, its lease has ended in the mean
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from fila.client.connection import Connection
@@ -46,6 +46,7 @@ class Ack(Settlement):
 class Nack(Settlement):
     error: str
     delay_ms: int
+    release: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,11 @@ def nack(queue: str, message_id: str, error: str, delay_ms: int, lease_id: str |
     return Nack(queue, lease_id or "", (message_id,), error, delay_ms)
 
 
+def release(queue: str, message_id: str, delay_ms: int, lease_id: str | None) -> Nack:
+    """A nack that counts no attempt."""
+    return replace(nack(queue, message_id, "", delay_ms, lease_id), release=True)
+
+
 def extend(queue: str, message_id: str, lease_id: str | None, extend_ms: int) -> Extend:
     fields = {"queue": queue, "message_id": message_id, "lease_id": lease_id, "extend_ms": extend_ms}
     _check(service_pb2.ExtendLeaseRequest, **fields)
@@ -191,6 +197,7 @@ def _request(settles: Iterable[Settle], sequence: int) -> service_pb2.SettleRequ
                             error=part.error,
                             lease_id=part.lease_id,
                             delay_ms=part.delay_ms,
+                            release=part.release,
                         )
                 case Extend():
                     request.extends.add(

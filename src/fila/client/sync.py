@@ -22,7 +22,7 @@ from fila.client.feed import Feed
 from fila.client.message import ConsumeMessage, Delivery
 from fila.client.reply import ThreadReply
 from fila.client.session import Session
-from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack
+from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack, release
 from fila.client.thread import LoopThread, shared_loop_thread
 
 T = TypeVar("T")
@@ -123,6 +123,13 @@ class Client:
     ) -> None:
         """Give a delivered message back, to be delivered again after `delay_ms`. Raises MessageNotFoundError."""
         check_one(self._settle([nack(queue, message_id, error, delay_ms, lease_id)]).result())
+
+    def release(self, queue: str, message_id: str, *, delay_ms: int = 0, lease_id: str | None = None) -> None:
+        """Give a delivered message back as if it had never been delivered: no attempt is counted.
+
+        Raises MessageNotFoundError.
+        """
+        check_one(self._settle([release(queue, message_id, delay_ms, lease_id)]).result())
 
     def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> None:
         """Let a lease end `extend_ms` from now; 0 means the queue's visibility timeout. Raises MessageNotFoundError."""

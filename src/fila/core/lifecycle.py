@@ -24,6 +24,8 @@ TRANSITIONS: dict[tuple[State, str], State] = {
     (State.LEASED, "ack"): State.NONE,
     (State.LEASED, "nack"): State.READY,
     (State.LEASED, "nack with delay"): State.DELAYED,
+    (State.LEASED, "release"): State.READY,
+    (State.LEASED, "release with delay"): State.DELAYED,
     (State.LEASED, "expire"): State.READY,
     (State.LEASED, "consumer lost"): State.READY,
     (State.LEASED, "dead-letter"): State.READY,

@@ -81,6 +81,8 @@ class Failed(IntEnum):
     EXPIRED = 2
     RETURNED = 3
     """Its consumer went away."""
+    RELEASED = 4
+    """Its consumer did not want it then. Counts no attempt, so none is kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from fila.v1 import messages_pb2 as fila_dot_v1_dot_messages__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x66ila/v1/service.proto\x12\x07\x66ila.v1\x1a\x16\x66ila/v1/messages.proto\"\xe0\x01\n\x0e\x45nqueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x35\n\x07headers\x18\x02 \x03(\x0b\x32$.fila.v1.EnqueueRequest.HeadersEntry\x12\x0f\n\x07payload\x18\x03 \x01(\x0c\x12\x10\n\x08\x64\x65lay_ms\x18\x04 \x01(\x03\x12\x15\n\x08priority\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x11\n\tdedup_key\x18\x06 \x01(\t\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_priority\"%\n\x0f\x45nqueueResponse\x12\x12\n\nmessage_id\x18\x01 \x01(\t\"v\n\x13\x45nqueueBatchRequest\x12)\n\x08messages\x18\x01 \x03(\x0b\x32\x17.fila.v1.EnqueueRequest\x12\x13\n\x0bproducer_id\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\r\n\x05queue\x18\x04 \x01(\t\"]\n\x13\x45ncodedEnqueueBatch\x12\x10\n\x08messages\x18\x01 \x03(\x0c\x12\x13\n\x0bproducer_id\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\r\n\x05queue\x18\x04 \x01(\t\"Q\n\x14\x45nqueueBatchResponse\x12\'\n\x07results\x18\x01 \x03(\x0b\x32\x16.fila.v1.EnqueueResult\x12\x10\n\x08sequence\x18\x02 \x01(\x04\"B\n\rEnqueueResult\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x1d\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x0e.fila.v1.Error\"4\n\x0cLeaseRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x15\n\rmax_in_flight\x18\x02 \x01(\r\"3\n\rLeaseResponse\x12\"\n\x08messages\x18\x01 \x03(\x0b\x32\x10.fila.v1.Message\"A\n\nAckRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x10\n\x08lease_id\x18\x03 \x01(\t\"\r\n\x0b\x41\x63kResponse\"c\n\x0bNackRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12\x10\n\x08lease_id\x18\x04 \x01(\t\x12\x10\n\x08\x64\x65lay_ms\x18\x05 \x01(\x03\"\x0e\n\x0cNackResponse\"\\\n\x12\x45xtendLeaseRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12\x11\n\textend_ms\x18\x04 \x01(\x03\"\x15\n\x13\x45xtendLeaseResponse\"\x8e\x01\n\rSettleRequest\x12\x1f\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x11.fila.v1.AckGroup\x12#\n\x05nacks\x18\x02 \x03(\x0b\x32\x14.fila.v1.NackRequest\x12%\n\x07\x65xtends\x18\x03 \x03(\x0b\x32\x14.fila.v1.ExtendGroup\x12\x10\n\x08sequence\x18\x04 \x01(\x04\"@\n\x08\x41\x63kGroup\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\t\x12\x13\n\x0bmessage_ids\x18\x03 \x03(\t\"V\n\x0b\x45xtendGroup\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\t\x12\x13\n\x0bmessage_ids\x18\x03 \x03(\t\x12\x11\n\textend_ms\x18\x04 \x01(\x03\"L\n\x0eSettleResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12(\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32\x16.fila.v1.SettleFailure\"i\n\rSettleFailure\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x1d\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x0e.fila.v1.Error\x12\x16\n\x0emessage_exists\x18\x04 \x01(\x08\x32\x94\x04\n\x0b\x46ilaService\x12<\n\x07\x45nqueue\x12\x17.fila.v1.EnqueueRequest\x1a\x18.fila.v1.EnqueueResponse\x12K\n\x0c\x45nqueueBatch\x12\x1c.fila.v1.EnqueueBatchRequest\x1a\x1d.fila.v1.EnqueueBatchResponse\x12P\n\rEnqueueStream\x12\x1c.fila.v1.EnqueueBatchRequest\x1a\x1d.fila.v1.EnqueueBatchResponse(\x01\x30\x01\x12\x38\n\x05Lease\x12\x15.fila.v1.LeaseRequest\x1a\x16.fila.v1.LeaseResponse0\x01\x12\x30\n\x03\x41\x63k\x12\x13.fila.v1.AckRequest\x1a\x14.fila.v1.AckResponse\x12\x33\n\x04Nack\x12\x14.fila.v1.NackRequest\x1a\x15.fila.v1.NackResponse\x12H\n\x0b\x45xtendLease\x12\x1b.fila.v1.ExtendLeaseRequest\x1a\x1c.fila.v1.ExtendLeaseResponse\x12=\n\x06Settle\x12\x16.fila.v1.SettleRequest\x1a\x17.fila.v1.SettleResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15\x66ila/v1/service.proto\x12\x07\x66ila.v1\x1a\x16\x66ila/v1/messages.proto\"\xe0\x01\n\x0e\x45nqueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x35\n\x07headers\x18\x02 \x03(\x0b\x32$.fila.v1.EnqueueRequest.HeadersEntry\x12\x0f\n\x07payload\x18\x03 \x01(\x0c\x12\x10\n\x08\x64\x65lay_ms\x18\x04 \x01(\x03\x12\x15\n\x08priority\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x11\n\tdedup_key\x18\x06 \x01(\t\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_priority\"%\n\x0f\x45nqueueResponse\x12\x12\n\nmessage_id\x18\x01 \x01(\t\"v\n\x13\x45nqueueBatchRequest\x12)\n\x08messages\x18\x01 \x03(\x0b\x32\x17.fila.v1.EnqueueRequest\x12\x13\n\x0bproducer_id\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\r\n\x05queue\x18\x04 \x01(\t\"]\n\x13\x45ncodedEnqueueBatch\x12\x10\n\x08messages\x18\x01 \x03(\x0c\x12\x13\n\x0bproducer_id\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\r\n\x05queue\x18\x04 \x01(\t\"Q\n\x14\x45nqueueBatchResponse\x12\'\n\x07results\x18\x01 \x03(\x0b\x32\x16.fila.v1.EnqueueResult\x12\x10\n\x08sequence\x18\x02 \x01(\x04\"B\n\rEnqueueResult\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x1d\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x0e.fila.v1.Error\"4\n\x0cLeaseRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x15\n\rmax_in_flight\x18\x02 \x01(\r\"3\n\rLeaseResponse\x12\"\n\x08messages\x18\x01 \x03(\x0b\x32\x10.fila.v1.Message\"A\n\nAckRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x10\n\x08lease_id\x18\x03 \x01(\t\"\r\n\x0b\x41\x63kResponse\"t\n\x0bNackRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12\x10\n\x08lease_id\x18\x04 \x01(\t\x12\x10\n\x08\x64\x65lay_ms\x18\x05 \x01(\x03\x12\x0f\n\x07release\x18\x06 \x01(\x08\"\x0e\n\x0cNackResponse\"\\\n\x12\x45xtendLeaseRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12\x11\n\textend_ms\x18\x04 \x01(\x03\"\x15\n\x13\x45xtendLeaseResponse\"\x8e\x01\n\rSettleRequest\x12\x1f\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x11.fila.v1.AckGroup\x12#\n\x05nacks\x18\x02 \x03(\x0b\x32\x14.fila.v1.NackRequest\x12%\n\x07\x65xtends\x18\x03 \x03(\x0b\x32\x14.fila.v1.ExtendGroup\x12\x10\n\x08sequence\x18\x04 \x01(\x04\"@\n\x08\x41\x63kGroup\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\t\x12\x13\n\x0bmessage_ids\x18\x03 \x03(\t\"V\n\x0b\x45xtendGroup\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\t\x12\x13\n\x0bmessage_ids\x18\x03 \x03(\t\x12\x11\n\textend_ms\x18\x04 \x01(\x03\"L\n\x0eSettleResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12(\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32\x16.fila.v1.SettleFailure\"i\n\rSettleFailure\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x1d\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x0e.fila.v1.Error\x12\x16\n\x0emessage_exists\x18\x04 \x01(\x08\x32\x94\x04\n\x0b\x46ilaService\x12<\n\x07\x45nqueue\x12\x17.fila.v1.EnqueueRequest\x1a\x18.fila.v1.EnqueueResponse\x12K\n\x0c\x45nqueueBatch\x12\x1c.fila.v1.EnqueueBatchRequest\x1a\x1d.fila.v1.EnqueueBatchResponse\x12P\n\rEnqueueStream\x12\x1c.fila.v1.EnqueueBatchRequest\x1a\x1d.fila.v1.EnqueueBatchResponse(\x01\x30\x01\x12\x38\n\x05Lease\x12\x15.fila.v1.LeaseRequest\x1a\x16.fila.v1.LeaseResponse0\x01\x12\x30\n\x03\x41\x63k\x12\x13.fila.v1.AckRequest\x1a\x14.fila.v1.AckResponse\x12\x33\n\x04Nack\x12\x14.fila.v1.NackRequest\x1a\x15.fila.v1.NackResponse\x12H\n\x0b\x45xtendLease\x12\x1b.fila.v1.ExtendLeaseRequest\x1a\x1c.fila.v1.ExtendLeaseResponse\x12=\n\x06Settle\x12\x16.fila.v1.SettleRequest\x1a\x17.fila.v1.SettleResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -57,23 +57,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ACKRESPONSE']._serialized_start=864
   _globals['_ACKRESPONSE']._serialized_end=877
   _globals['_NACKREQUEST']._serialized_start=879
-  _globals['_NACKREQUEST']._serialized_end=978
-  _globals['_NACKRESPONSE']._serialized_start=980
-  _globals['_NACKRESPONSE']._serialized_end=994
-  _globals['_EXTENDLEASEREQUEST']._serialized_start=996
-  _globals['_EXTENDLEASEREQUEST']._serialized_end=1088
-  _globals['_EXTENDLEASERESPONSE']._serialized_start=1090
-  _globals['_EXTENDLEASERESPONSE']._serialized_end=1111
-  _globals['_SETTLEREQUEST']._serialized_start=1114
-  _globals['_SETTLEREQUEST']._serialized_end=1256
-  _globals['_ACKGROUP']._serialized_start=1258
-  _globals['_ACKGROUP']._serialized_end=1322
-  _globals['_EXTENDGROUP']._serialized_start=1324
-  _globals['_EXTENDGROUP']._serialized_end=1410
-  _globals['_SETTLERESPONSE']._serialized_start=1412
-  _globals['_SETTLERESPONSE']._serialized_end=1488
-  _globals['_SETTLEFAILURE']._serialized_start=1490
-  _globals['_SETTLEFAILURE']._serialized_end=1595
-  _globals['_FILASERVICE']._serialized_start=1598
-  _globals['_FILASERVICE']._serialized_end=2130
+  _globals['_NACKREQUEST']._serialized_end=995
+  _globals['_NACKRESPONSE']._serialized_start=997
+  _globals['_NACKRESPONSE']._serialized_end=1011
+  _globals['_EXTENDLEASEREQUEST']._serialized_start=1013
+  _globals['_EXTENDLEASEREQUEST']._serialized_end=1105
+  _globals['_EXTENDLEASERESPONSE']._serialized_start=1107
+  _globals['_EXTENDLEASERESPONSE']._serialized_end=1128
+  _globals['_SETTLEREQUEST']._serialized_start=1131
+  _globals['_SETTLEREQUEST']._serialized_end=1273
+  _globals['_ACKGROUP']._serialized_start=1275
+  _globals['_ACKGROUP']._serialized_end=1339
+  _globals['_EXTENDGROUP']._serialized_start=1341
+  _globals['_EXTENDGROUP']._serialized_end=1427
+  _globals['_SETTLERESPONSE']._serialized_start=1429
+  _globals['_SETTLERESPONSE']._serialized_end=1505
+  _globals['_SETTLEFAILURE']._serialized_start=1507
+  _globals['_SETTLEFAILURE']._serialized_end=1612
+  _globals['_FILASERVICE']._serialized_start=1615
+  _globals['_FILASERVICE']._serialized_end=2147
 # @@protoc_insertion_point(module_scope)

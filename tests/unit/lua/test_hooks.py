@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fila.config import LimitsConfig, LuaConfig
 from fila.core.errors import InvalidArgument
 from fila.core.policy import MAX_COST, MAX_PRIORITY, MAX_THROTTLE_KEYS, MAX_WEIGHT, Placement, Verdict
+from fila.lua.breaker import Watch
 from fila.lua.hooks import BUCKETS_US, MAX_ERROR, DryRun, Hooks
 from fila.lua.limits import HookLimits
 
@@ -426,3 +427,27 @@ def test_whatever_a_script_returns_the_answer_is_valid(value):
     assert type(verdict) is Verdict
     assert verdict.dead in {True, False}
     assert verdict.delay_ms is None or 0 <= verdict.delay_ms <= LIMITS.max_delay_ms
+
+
+class TestASlowHook:
+    """Within its limit on every call, yet a batch of thousands would hold up everybody."""
+
+    SLOW = "function on_enqueue(msg) for i = 1, 200000 do end return { fairness_key = 'k' } end"
+
+    def test_is_left_alone_like_one_that_fails(self):
+        told = []
+        limits = HookLimits.of(LuaConfig(timeout_ms=1000))
+        made = hooks(self.SLOW, limits, on_open=lambda *what: told.append(what[:3]))
+        keys = [made.on_enqueue({}, 0, 0).fairness_key for _ in range(50)]
+        assert keys[: 1 + Watch.CALLS] == ["k"] * (1 + Watch.CALLS)
+        assert keys[1 + Watch.CALLS :] == ["default"] * (49 - Watch.CALLS)
+        assert told == [("orders", "on_enqueue", "timeout")]
+        assert "too long on every message" in made.enqueue_stats.last_error
+        later = limits.breaker_cooldown_ms * MS
+        assert made.on_enqueue({}, 0, later).fairness_key == "k"
+
+    def test_one_that_was_interrupted_goes_on(self):
+        """By the clock on the wall every call takes long, but not on the processor."""
+        times = iter(range(0, 10**12, 5 * MS))
+        made = hooks("function on_enqueue() return { fairness_key = 'k' } end", clock_ns=lambda: next(times))
+        assert {made.on_enqueue({}, 0, 0).fairness_key for _ in range(200)} == {"k"}
