@@ -49,7 +49,7 @@ SEARCHES = 3
 EFFORT_A_CALL = 20_000
 """How much one call looks at; about as long as it takes to deliver so many messages, at most."""
 EVERYTHING = 1 << 64
-MOVED_AT_ONCE = 1_000
+MOVED_AT_ONCE = 500
 """Messages that are redriven or purged in one tick, at most"""
 
 T = TypeVar("T")

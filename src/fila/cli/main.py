@@ -13,6 +13,7 @@ import click
 
 from fila.cli.config import config
 from fila.cli.consume import consume
+from fila.cli.dlq import dlq, redrive
 from fila.cli.enqueue import enqueue
 from fila.cli.explain import explain
 from fila.cli.hooks import hook
@@ -98,7 +99,7 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130
 @click.version_option(package_name="fila", message="fila %(version)s")
 @global_options
 def cli() -> None:
-    """Talk to a Fila broker: manage queues and limits, send messages, receive them."""
+    """Talk to a Fila broker: manage queues, limits and dead letters, send messages, receive them."""
 
 
 cli.add_command(queue)
@@ -110,6 +111,8 @@ cli.add_command(config)
 cli.add_command(throttle)
 cli.add_command(hook)
 cli.add_command(explain)
+cli.add_command(dlq)
+cli.add_command(redrive)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How far a long input has been sent: a bar on a terminal, nothing elsewhere."""
+"""How far something long has come: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -50,6 +50,31 @@ class Progress:
             self._bar.console.print(text, soft_wrap=True)
         else:
             click.echo(text)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class Counter:
+    """A bar for messages of which about so many will be done. Nothing is written to stdout meanwhile."""
+
+    def __init__(self, total: int) -> None:
+        self._bar = _bar() if sys.stdout.isatty() or sys.stderr.isatty() else None
+        if self._bar is not None:
+            self._task = self._bar.add_task("", total=total, messages="")
+
+    def reach(self, done: int) -> None:
+        """So many are done. May be called from another thread."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, messages=output.count(done, "message"))
 
     def __enter__(self) -> Self:
         if self._bar is not None:

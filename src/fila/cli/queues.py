@@ -1,4 +1,4 @@
-"""`fila queue`: create, list, inspect, update, delete."""
+"""`fila queue`: create, list, inspect, update, pause, resume, delete."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ Examples:
   fila queue list
   fila queue inspect orders --keys 50
   fila queue update orders --max-attempts 5
+  fila queue pause orders
   fila queue delete orders --yes"""
 )
 def queue() -> None:
-    """Create, list, inspect, update and delete queues."""
+    """Create, list, inspect, update, pause, resume and delete queues."""
 
 
 def _settings(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -218,3 +219,43 @@ def delete(session: Session, /, name: str, yes: bool, force: bool) -> None:
         output.emit_json({"queue": name, "deleted": True, "messages": deleted})
     else:
         click.echo(f'Deleted queue "{output.printable(name)}" ({output.count(deleted, "message")})')
+
+
+@queue.command(
+    epilog="""\b
+Examples:
+  fila queue pause orders"""
+)
+@click.argument("name")
+@session_options
+@pass_session
+def pause(session: Session, /, name: str) -> None:
+    """Deliver nothing from the queue NAME until it is resumed, also over restarts.
+
+    Messages are still accepted, and consumers can settle what they hold.
+    """
+    with session.client() as client:
+        client.pause_queue(name)
+    _say_paused(session, name, paused=True)
+
+
+@queue.command(
+    epilog="""\b
+Examples:
+  fila queue resume orders"""
+)
+@click.argument("name")
+@session_options
+@pass_session
+def resume(session: Session, /, name: str) -> None:
+    """Deliver from the queue NAME again."""
+    with session.client() as client:
+        client.resume_queue(name)
+    _say_paused(session, name, paused=False)
+
+
+def _say_paused(session: Session, name: str, *, paused: bool) -> None:
+    if session.as_json:
+        output.emit_json({"queue": name, "paused": paused})
+    else:
+        click.echo(f'{"Paused" if paused else "Resumed"} queue "{output.printable(name)}"')

@@ -32,7 +32,17 @@ _CONFIG = (
     "script_timeout_ms",
     "script_memory_bytes",
 )
-_COUNTERS = ("enqueued", "delivered", "acked", "nacked", "expired", "returned", "dead_lettered")
+_COUNTERS = (
+    "enqueued",
+    "delivered",
+    "acked",
+    "nacked",
+    "expired",
+    "returned",
+    "dead_lettered",
+    "redriven",
+    "purged",
+)
 _KEY = ("fairness_key", "weight", "pending", "delivered", "deficit", "share", "entitlement", "parked")
 _CONSUMER = ("number", "in_flight", "max_in_flight", "credit")
 _THROTTLE = ("key", "limit", "tokens", "in_flight", "passed", "held_up", "parked_keys")
@@ -45,7 +55,7 @@ def held_messages(summary: QueueInfo) -> int:
 
 def summary_json(summary: QueueInfo) -> dict[str, Any]:
     """One queue of a list."""
-    return _fields(summary, _SUMMARY)
+    return _fields(summary, (*_SUMMARY, "paused"))
 
 
 def stats_json(stats: QueueStats) -> dict[str, Any]:
@@ -74,8 +84,12 @@ def stats_json(stats: QueueStats) -> dict[str, Any]:
 
 def show_list(queues: Iterable[QueueInfo]) -> None:
     """One line for each queue."""
-    titles = ("NAME", "DEPTH", "IN FLIGHT", "DELAYED", "KEYS", "CONSUMERS")
-    output.table(titles, [_row(each, _SUMMARY) for each in queues])
+    titles = ("NAME", "DEPTH", "IN FLIGHT", "DELAYED", "KEYS", "CONSUMERS", "STATE")
+    output.table(titles, [[*_row(each, _SUMMARY), _state(each)] for each in queues])
+
+
+def _state(summary: QueueInfo) -> str:
+    return "paused" if summary.paused else "running"
 
 
 def show_stats(stats: QueueStats) -> None:
@@ -84,6 +98,7 @@ def show_stats(stats: QueueStats) -> None:
     _section(f'Queue "{output.printable(summary.name)}"')
     output.pairs(
         [
+            ("state", _state(summary)),
             ("depth", summary.depth),
             ("runnable now", stats.runnable),
             ("delayed", summary.delayed),

@@ -18,6 +18,7 @@ from fila.client.admin import (
     WaitStats,
 )
 from fila.client.aio import AsyncClient, AsyncConsumer
+from fila.client.browse import MessageFilter, PeekedMessage, PeekPage
 from fila.client.encoding import OutgoingMessage
 from fila.client.errors import (
     AckManyError,
@@ -64,8 +65,11 @@ __all__ = [
     "InvalidArgumentError",
     "KeyStats",
     "LimitExceededError",
+    "MessageFilter",
     "MessageNotFoundError",
     "OutgoingMessage",
+    "PeekPage",
+    "PeekedMessage",
     "PermissionDeniedError",
     "QueueAlreadyExistsError",
     "QueueConfig",

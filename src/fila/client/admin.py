@@ -26,6 +26,8 @@ class QueueInfo:
     consumers: int
     #: Where its dead letters go; empty for a dead-letter queue.
     dead_letter_queue: str
+    #: Whether nothing is delivered.
+    paused: bool
 
 
 class QueueSettings(TypedDict, total=False):
@@ -156,6 +158,9 @@ class QueueCounters:
     returned: int
     #: Went to the dead-letter queue.
     dead_lettered: int
+    #: Went from a dead-letter queue back to its queue; counted in both.
+    redriven: int
+    purged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +290,12 @@ class Admin:
         response = await self._call(self._stub.DeleteQueue, admin_pb2.DeleteQueueRequest(queue=name, force=force))
         return response.messages_deleted
 
+    async def pause_queue(self, name: str) -> None:
+        await self._call(self._stub.PauseQueue, admin_pb2.PauseQueueRequest(queue=name))
+
+    async def resume_queue(self, name: str) -> None:
+        await self._call(self._stub.ResumeQueue, admin_pb2.ResumeQueueRequest(queue=name))
+
     async def set_config(self, key: str, value: str) -> None:
         await self._call(self._stub.SetConfig, admin_pb2.SetConfigRequest(key=key, value=value))
 
@@ -337,6 +348,8 @@ class Admin:
                 expired=response.counters.expired,
                 returned=response.counters.returned,
                 dead_lettered=response.counters.dead_lettered,
+                redriven=response.counters.redriven,
+                purged=response.counters.purged,
             ),
             scheduler=SchedulerStats(
                 response.scheduler.quantum, response.scheduler.round, response.scheduler.active_keys
@@ -496,4 +509,5 @@ def _info(summary: admin_pb2.QueueSummary) -> QueueInfo:
         active_keys=summary.active_keys,
         consumers=summary.consumers,
         dead_letter_queue=summary.dead_letter_queue,
+        paused=summary.paused,
     )

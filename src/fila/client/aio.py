@@ -16,6 +16,15 @@ from fila.client.admin import (
     hook_trial,
     queue_config,
 )
+from fila.client.browse import (
+    MessageFilter,
+    PeekPage,
+    Progress,
+    Sweep,
+    peek_request,
+    purge_request,
+    redrive_request,
+)
 from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import ClientClosedError, FilaError
@@ -161,6 +170,68 @@ class AsyncClient:
         Raises QueueNotFoundError, or FailedPreconditionError when there are dead letters, unless `force` is set.
         """
         return await self._session().admin.delete_queue(name, force)
+
+    async def pause_queue(self, name: str) -> None:
+        """Deliver nothing of a queue until it is resumed, also over restarts. Raises QueueNotFoundError."""
+        await self._session().admin.pause_queue(name)
+
+    async def resume_queue(self, name: str) -> None:
+        """Deliver again. Raises QueueNotFoundError."""
+        await self._session().admin.resume_queue(name)
+
+    async def peek(
+        self,
+        queue: str,
+        *,
+        limit: int = 100,
+        newest: bool = False,
+        payload_bytes: int = 0,
+        cursor: str = "",
+        **chosen: Unpack[MessageFilter],
+    ) -> PeekPage:
+        """Look at messages without taking them, oldest first, or newest. Raises QueueNotFoundError.
+
+        As much of each payload comes along as `payload_bytes` says. Hand the cursor of a page over to go on behind it.
+        """
+        request = peek_request(queue, newest, payload_bytes, cursor, chosen)
+        return await self._session().browser.peek(request, limit)
+
+    async def redrive(
+        self,
+        dlq: str,
+        *,
+        count: int | None = None,
+        dry_run: bool = False,
+        rate: float | None = None,
+        on_progress: Progress | None = None,
+        **chosen: Unpack[MessageFilter],
+    ) -> int:
+        """Send dead letters back to the queue that they came from, oldest first, and return how many. Leased ones stay.
+
+        At most `count`, and no more than `rate` a second. With `dry_run` they are only counted. Raises
+        QueueNotFoundError, or InvalidArgumentError when it is no dead-letter queue.
+        """
+        request = redrive_request(dlq, chosen)
+        return await self._session().browser.redrive(request, Sweep(count, dry_run, rate, on_progress))
+
+    async def purge(
+        self,
+        queue: str,
+        *,
+        count: int | None = None,
+        dry_run: bool = False,
+        rate: float | None = None,
+        any_queue: bool = False,
+        on_progress: Progress | None = None,
+        **chosen: Unpack[MessageFilter],
+    ) -> int:
+        """Remove messages for good, oldest first, and return how many. Leased ones stay.
+
+        Options as for `redrive`. Raises QueueNotFoundError, or InvalidArgumentError when it is no dead-letter queue,
+        unless `any_queue` is set.
+        """
+        request = purge_request(queue, any_queue, chosen)
+        return await self._session().browser.purge(request, Sweep(count, dry_run, rate, on_progress))
 
     async def set_config(self, key: str, value: str) -> None:
         """Set an entry of the runtime configuration. Raises InvalidArgumentError."""

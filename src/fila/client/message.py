@@ -1,6 +1,6 @@
 """A message as a consumer receives it."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
@@ -113,7 +113,7 @@ class Delivery(Generic[Settled_co]):
     def dead_letter(self) -> DeadLetter | None:
         """How it died, if it comes from a dead-letter queue."""
         metadata = self._message.metadata
-        return _dead_letter(metadata.dead_letter) if metadata.HasField("dead_letter") else None
+        return dead_letter(metadata.dead_letter) if metadata.HasField("dead_letter") else None
 
     @property
     def enqueued_at(self) -> datetime:
@@ -143,11 +143,13 @@ class Delivery(Generic[Settled_co]):
         return f"{type(self).__name__}(id={self.id!r}, queue={self.queue!r}, attempt_count={self.attempt_count})"
 
 
-def _dead_letter(letter: messages_pb2.DeadLetter) -> DeadLetter:
-    attempts = (
-        FailedAttempt(one.attempt, one.failed_at.ToDatetime(UTC), one.kind, one.error) for one in letter.attempts
-    )
-    return DeadLetter(letter.source_queue, letter.died_at.ToDatetime(UTC), letter.reason, tuple(attempts))
+def dead_letter(letter: messages_pb2.DeadLetter) -> DeadLetter:
+    attempts = failed_attempts(letter.attempts)
+    return DeadLetter(letter.source_queue, letter.died_at.ToDatetime(UTC), letter.reason, attempts)
+
+
+def failed_attempts(attempts: Iterable[messages_pb2.FailedAttempt]) -> tuple[FailedAttempt, ...]:
+    return tuple(FailedAttempt(one.attempt, one.failed_at.ToDatetime(UTC), one.kind, one.error) for one in attempts)
 
 
 class ConsumeMessage(Delivery[None]):

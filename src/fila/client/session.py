@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, TypeVar
 
 from fila.client.admin import Admin
+from fila.client.browse import Browser
 from fila.client.connection import Connection
 from fila.client.errors import ClientClosedError, InvalidArgumentError
 from fila.client.feed import Feed
@@ -25,6 +26,7 @@ class Session:
         self._connection = Connection(addr, timeout_s)
         self._held = HeldLeases()
         self.admin = Admin(self._connection)
+        self.browser = Browser(self._connection)
         self.producer = Producer(self._connection)
         self.settler = Settler(self._connection, self._held)
         self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}

@@ -12,6 +12,7 @@ from fila.cli.session import Session
 from fila.client import (
     ConsumerStats,
     KeyStats,
+    PeekPage,
     QueueConfig,
     QueueCounters,
     QueueInfo,
@@ -31,6 +32,8 @@ class FakeClient:
     batches: list = field(default_factory=list)
     acked: list = field(default_factory=list)
     config: dict = field(default_factory=dict)
+    letters: list = field(default_factory=list)
+    cursor: str = ""
     error: Exception | None = None
     closed: bool = False
 
@@ -50,6 +53,24 @@ class FakeClient:
     def delete_queue(self, name, *, force):
         self._call("delete_queue", name, force)
         return 3
+
+    def pause_queue(self, name):
+        self._call("pause_queue", name)
+
+    def resume_queue(self, name):
+        self._call("resume_queue", name)
+
+    def peek(self, queue, **options):
+        self._call("peek", queue, options)
+        return PeekPage(tuple(self.letters), self.cursor)
+
+    def redrive(self, queue, **options):
+        self._call("redrive", queue, options)
+        return 42
+
+    def purge(self, queue, **options):
+        self._call("purge", queue, options)
+        return 42
 
     def set_config(self, key, value):
         self._call("set_config", key, value)
@@ -97,7 +118,7 @@ class FakeClient:
 
 
 def summary(name="orders", **changes):
-    fields = {"depth": 12000, "in_flight": 2, "delayed": 0, "active_keys": 1, "consumers": 1}
+    fields = {"depth": 12000, "in_flight": 2, "delayed": 0, "active_keys": 1, "consumers": 1, "paused": False}
     return QueueInfo(**({"name": name, "dead_letter_queue": f"{name}.dlq"} | fields | changes))
 
 
@@ -158,7 +179,17 @@ def stats(name):
             parts={"delay": 0.0, "retry": 0.0, "no_consumer": 0.25, "throttle": 1.25, "fair_share": 0.0},
             throttles={"provider:aws": 1.25},
         ),
-        counters=QueueCounters(enqueued=12007, delivered=7, acked=5, nacked=0, expired=0, returned=0, dead_lettered=0),
+        counters=QueueCounters(
+            enqueued=12007,
+            delivered=7,
+            acked=5,
+            nacked=0,
+            expired=0,
+            returned=0,
+            dead_lettered=0,
+            redriven=0,
+            purged=0,
+        ),
     )
 
 

@@ -24,8 +24,8 @@ def test_create_answers_in_json(fila):
 def test_list_is_an_aligned_table(fila, client):
     client.queues = [summary("a"), summary("orders.eu", depth=0)]
     lines = fila("queue", "list").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "DEPTH", "IN", "FLIGHT", "DELAYED", "KEYS", "CONSUMERS"]
-    assert lines[1].split() == ["a", "12,000", "2", "0", "1", "1"]
+    assert lines[0].split() == ["NAME", "DEPTH", "IN", "FLIGHT", "DELAYED", "KEYS", "CONSUMERS", "STATE"]
+    assert lines[1].split() == ["a", "12,000", "2", "0", "1", "1", "running"]
     assert len({len(line) for line in lines}) == 1
 
 
@@ -117,3 +117,15 @@ def test_update_in_json_is_the_settings(fila):
     shown = json.loads(fila("queue", "update", "orders", "--retry-delay", "100", "--json").stdout)
     assert shown["retry_delay_ms"] == 100
     assert shown["throttle_headers"] == []
+
+
+def test_pause_and_resume_say_so(fila, client):
+    assert fila("queue", "pause", "orders").stdout == 'Paused queue "orders"\n'
+    assert json.loads(fila("queue", "resume", "orders", "--json").stdout) == {"queue": "orders", "paused": False}
+    assert client.calls == [("pause_queue", "orders"), ("resume_queue", "orders")]
+
+
+def test_a_paused_queue_is_seen_in_the_list(fila, client):
+    client.queues = [summary("a", paused=True)]
+    assert fila("queue", "list").stdout.splitlines()[1].split()[-1] == "paused"
+    assert json.loads(fila("queue", "list", "--json").stdout)[0]["paused"] is True

@@ -1,0 +1,251 @@
+"""`fila dlq`: look at dead letters, send them back, remove them. `fila redrive` is the shorter name of one of these."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fila.cli import letters, output
+from fila.cli.progress import Counter
+from fila.cli.session import Session, pass_session, session_options
+
+if TYPE_CHECKING:
+    from fila.client import Client
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_LONG = 1000
+"""From so many messages on, how far it has come is shown."""
+_WHOLE = 64 << 20
+"""More than any payload has."""
+_LINE_BYTES = 400
+"""What is fetched of a payload of which one line is shown."""
+
+
+def _read_time(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A time with its unit (250ms, 90s, 5m, 2h, 7d) in milliseconds."""
+    if value is None:
+        return None
+    matched = re.fullmatch(r"(\d{1,9})(ms|s|m|min|h|d)", value, re.ASCII)
+    if matched is None:
+        raise click.BadParameter(f'"{output.printable(value)}" is not a time such as 90s, 5m, 2h or 7d', ctx, param)
+    return int(matched[1]) * _UNITS_MS[matched[2]]
+
+
+def _read_headers(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str | None]:
+    headers: dict[str, str | None] = {}
+    for each in values:
+        name, given, value = each.partition("=")
+        if not name:
+            raise click.BadParameter(f'"{output.printable(each)}" is not NAME or NAME=VALUE', ctx, param)
+        headers[name] = value if given else None
+    return headers
+
+
+FILTERS = (
+    click.option(
+        "--header",
+        "-H",
+        "headers",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        callback=_read_headers,
+        help="Only with this header. May be repeated; all must fit.",
+    ),
+    click.option("--key", "fairness_key", metavar="KEY", help="Only of this fairness key."),
+    click.option("--error", metavar="TEXT", help="Only with this in one of its errors, in upper or lower case."),
+    click.option(
+        "--older-than", "min_age_ms", callback=_read_time, metavar="TIME", help="Enqueued so long ago, as 2h."
+    ),
+    click.option("--newer-than", "max_age_ms", callback=_read_time, metavar="TIME", help="Enqueued no longer ago."),
+    click.option("--id", "message_ids", multiple=True, metavar="ID", help="Only this message. May be repeated."),
+)
+
+
+_FILTER_NAMES = {"headers", "fairness_key", "error", "min_age_ms", "max_age_ms", "message_ids"}
+
+
+def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which messages are meant, each named as the SDK names it."""
+    for option in reversed(FILTERS):
+        command = option(command)
+    return command
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value not in (None, (), {})}
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fila dlq peek orders.dlq
+  fila dlq peek orders.dlq --error timeout --newer-than 1h
+  fila dlq show orders.dlq 019a8f0e-6d1c-7c3a-9f54-0d6f3f6f2b11
+  fila dlq redrive orders.dlq --key acme --dry-run
+  fila dlq redrive orders.dlq --rate 100
+  fila dlq purge orders.dlq --older-than 30d"""
+)
+def dlq() -> None:
+    """Look at dead letters, send them back to their queue, or remove them."""
+
+
+@dlq.command(
+    epilog="""\b
+Examples:
+  fila dlq peek orders.dlq
+  fila dlq peek orders.dlq --newest --count 5
+  fila dlq peek orders.dlq -H region=eu --error timeout
+  fila dlq peek orders --state leased
+  fila dlq peek orders.dlq --count 1000 --json | jq -r .id"""
+)
+@click.argument("queue")
+@_filters
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(["ready", "delayed", "leased"]),
+    help="Only in this state. May be repeated.",
+)
+@click.option("--newest", is_flag=True, help="The newest first, instead of the oldest.")
+@click.option("--count", "-n", type=click.IntRange(min=1), default=20, metavar="N", help="At most N (default 20).")
+@click.option("--cursor", default="", metavar="CURSOR", help="Go on where an earlier look ended.")
+@session_options
+@pass_session
+def peek(session: Session, /, queue: str, newest: bool, count: int, cursor: str, **options: Any) -> None:
+    """Show messages of QUEUE without consuming them.
+
+    Any queue will do, not only a dead-letter queue. With --json each message is a line, its payload included.
+    """
+    payload_bytes = _WHOLE if session.as_json else _LINE_BYTES
+    with session.client() as client:
+        page = client.peek(
+            queue, limit=count, newest=newest, payload_bytes=payload_bytes, cursor=cursor, **_given(options)
+        )
+    if session.as_json:
+        for message in page.messages:
+            output.emit_json(letters.as_json(message))
+    elif page.messages:
+        letters.show_table(page.messages)
+    else:
+        click.echo("No such messages.", err=True)
+    if page.cursor:
+        click.echo(f"There are more: --cursor {page.cursor}", err=True)
+
+
+@dlq.command(
+    epilog="""\b
+Examples:
+  fila dlq show orders.dlq 019a8f0e-6d1c-7c3a-9f54-0d6f3f6f2b11"""
+)
+@click.argument("queue")
+@click.argument("message_id", metavar="ID")
+@session_options
+@pass_session
+def show(session: Session, /, queue: str, message_id: str) -> None:
+    """Show one message of QUEUE whole, with its attempts and what was said about them."""
+    with session.client() as client:
+        found = client.peek(queue, limit=1, payload_bytes=_WHOLE, message_ids=[message_id]).messages
+    if not found:
+        about = f'"{output.printable(message_id)}" in queue "{output.printable(queue)}"'
+        raise click.ClickException(f"there is no message {about}")
+    if session.as_json:
+        output.emit_json(letters.as_json(found[0]))
+    else:
+        letters.show(found[0])
+
+
+COUNT = click.option("--count", "-n", type=click.IntRange(min=1), metavar="N", help="At most N messages.")
+RATE = click.option(
+    "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="No more than N messages a second."
+)
+
+
+@dlq.command(
+    epilog="""\b
+Examples:
+  fila dlq redrive orders.dlq
+  fila dlq redrive orders.dlq --dry-run
+  fila dlq redrive orders.dlq --count 100 --rate 10
+  fila dlq redrive orders.dlq --error timeout --newer-than 1h"""
+)
+@click.argument("queue")
+@_filters
+@COUNT
+@RATE
+@click.option("--dry-run", is_flag=True, help="Say how many, and move none.")
+@session_options
+@pass_session
+def redrive(session: Session, /, queue: str, **options: Any) -> None:
+    """Send messages of the dead-letter queue QUEUE back to the queue they came from, oldest first.
+
+    They keep their ids, fairness keys and priorities, and begin with no attempts. Those that a consumer holds stay.
+    """
+    source = queue.removesuffix(".dlq")
+    names = f'from "{output.printable(queue)}" to "{output.printable(source)}"'
+    with session.client() as client:
+        done = _sweep(client.redrive, client, queue, _given(options))
+    if session.as_json:
+        output.emit_json({"queue": queue, "source": source, "redriven": done, "dry_run": options["dry_run"]})
+    elif options["dry_run"]:
+        click.echo(f"Would redrive {output.count(done, 'message')} {names}")
+    else:
+        click.echo(f"Redrived {output.count(done, 'message')} {names}")
+
+
+@dlq.command(
+    epilog="""\b
+Examples:
+  fila dlq purge orders.dlq --older-than 30d
+  fila dlq purge orders.dlq --error "no such user" --dry-run
+  fila dlq purge orders.dlq --yes
+  fila dlq purge orders --key acme --force-any"""
+)
+@click.argument("queue")
+@_filters
+@COUNT
+@RATE
+@click.option("--dry-run", is_flag=True, help="Say how many, and remove none.")
+@click.option("--force-any", "any_queue", is_flag=True, help="Also when QUEUE is not a dead-letter queue.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@session_options
+@pass_session
+def purge(session: Session, /, queue: str, yes: bool, **options: Any) -> None:
+    """Remove messages of the dead-letter queue QUEUE for good, oldest first.
+
+    Those that a consumer holds stay. On a terminal, messages are removed only after a yes.
+    """
+    name = f'"{output.printable(queue)}"'
+    given = _given(options)
+    with session.client() as client:
+        if not (yes or options["dry_run"]) and sys.stdin.isatty():
+            doomed = client.purge(queue, **given | {"dry_run": True})
+            if doomed:
+                question = f"Remove {output.count(doomed, 'message')} from {name} for good?"
+                click.confirm(question, abort=True, err=True)
+        done = _sweep(client.purge, client, queue, given)
+    if session.as_json:
+        output.emit_json({"queue": queue, "purged": done, "dry_run": options["dry_run"]})
+    elif options["dry_run"]:
+        click.echo(f"Would remove {output.count(done, 'message')} from {name}")
+    else:
+        click.echo(f"Removed {output.count(done, 'message')} from {name}")
+
+
+def _sweep(act: Callable[..., int], client: Client, queue: str, given: dict[str, Any]) -> int:
+    """Move or remove messages, with a bar when that takes long."""
+    act = partial(act, queue, **given)
+    if given["dry_run"] or not (sys.stdout.isatty() or sys.stderr.isatty()):
+        return act()
+    total = min(client.queue_stats(queue, max_keys=1).summary.depth, given.get("count", sys.maxsize))
+    if total < min(_LONG, 10 * given.get("rate", _LONG)):
+        return act()
+    if given.keys() & _FILTER_NAMES:
+        total = act(dry_run=True)
+    with Counter(total) as bar:
+        return act(on_progress=bar.reach)
