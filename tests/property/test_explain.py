@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fila.broker.commands import SetConfig
+from fila.broker.commands import SetConfig, UpdateQueue
 from fila.broker.explain import Found, explain, first_of, next_of, search
 from tests.helpers.broker import MS, SECOND, Driver, incoming
 
@@ -141,6 +141,15 @@ class TestReasons:
         driver = Driver()
         (seq,) = fill(driver, [("a", 1, 5, 1)])
         assert self.codes(driver, seq) == ["no_consumer"]
+
+    def test_the_queue_is_paused(self):
+        driver = Driver()
+        (seq,) = fill(driver, [("a", 1, 5, 1)])
+        driver.join("q")
+        driver.ask(lambda reply: UpdateQueue("q", {"paused": True}, reply))
+        about = explain(driver.queue("q"), find(driver, seq), driver.now)
+        assert [reason.code for reason in about.reasons] == ["paused"]
+        assert about.estimate is None
 
     def test_consumers_are_full(self):
         driver = Driver()

@@ -14,9 +14,7 @@ def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, limit: int)
 
     A queue that has more keys to look at than one tick may, is looked at again: it is then among `tick.unfinished`.
     """
-    if queue.record.paused:
-        return 0
-    consumers = queue.consumers.with_credit()
+    consumers = [] if queue.record.paused else queue.consumers.with_credit()
     queue.ledger.idle.set(not consumers, tick.now)
     limit = min(limit, sum(credit for _, credit in consumers), queue.ready)
     if limit <= 0:
