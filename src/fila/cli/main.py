@@ -22,6 +22,7 @@ from fila.cli.queues import queue
 from fila.cli.reconcile import reconcile
 from fila.cli.session import Session, global_options
 from fila.cli.throttle import throttle
+from fila.cli.top import top
 from fila.cli.worker import worker
 
 INTERRUPTED = 130
@@ -113,6 +114,7 @@ cli.add_command(hook)
 cli.add_command(explain)
 cli.add_command(dlq)
 cli.add_command(redrive)
+cli.add_command(top)
 
 
 def main() -> None:

@@ -1,0 +1,326 @@
+"""`fila top`: a live view of a broker or of one queue, to leave open on a screen.
+
+Rates are what changed between two looks. Everything that came from a producer or an operator is escaped.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fila.cli import output
+from fila.cli.session import Session, pass_session, session_options
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from fila.client import Client, KeyStats, QueueInfo, QueueStats
+
+BAR = 20
+"""Cells of a bar."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fila top
+  fila top orders
+  fila top orders --interval 0.5 --keys 30 --sort oldest
+  fila top orders --once --json"""
+)
+@click.argument("queue", required=False)
+@click.option("--interval", type=click.FloatRange(0.1, 3600), default=1.0, metavar="SECONDS", help="Between two looks.")
+@click.option("--keys", type=click.IntRange(1, 500), default=15, metavar="N", help="How many keys to show.")
+@click.option(
+    "--sort",
+    type=click.Choice(["pending", "delivered", "weight", "oldest", "name"]),
+    default="pending",
+    help="The order of the keys.",
+)
+@click.option("--once", is_flag=True, help="Look twice, show it and end.")
+@session_options
+@pass_session
+def top(session: Session, /, queue: str | None, interval: float, keys: int, sort: str, once: bool) -> None:
+    """Show live what happens: all queues, or one QUEUE with its keys, limits and consumers. Ends with Ctrl-C."""
+    with session.client() as client:
+        looks = Looks(client, queue, keys, sort)
+        if session.as_json:
+            _stream_json(looks, interval, once)
+        elif once:
+            looks.look()
+            time.sleep(interval)
+            output.console().print(looks.render(looks.look()))
+        else:
+            _live(looks, interval)
+
+
+def _stream_json(looks: Looks, interval: float, once: bool) -> None:
+    """One line of JSON for each look."""
+    looks.look()
+    while True:
+        time.sleep(interval)
+        output.emit_json(looks.json(looks.look()))
+        if once:
+            return
+
+
+def _live(looks: Looks, interval: float) -> None:
+    from rich.live import Live
+
+    console = output.console()
+    if not console.is_terminal:
+        raise click.UsageError("this is a view for a terminal: use --once or --json elsewhere")
+    with Live(looks.render(looks.look()), console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(interval)
+            live.update(looks.render(looks.look()), refresh=True)
+
+
+@dataclass(slots=True)
+class Look:
+    """What a broker said at one moment."""
+
+    at: float
+    queues: list[QueueInfo]
+    stats: dict[str, QueueStats]
+    """Of the queues that are shown."""
+
+
+@dataclass(slots=True)
+class Looks:
+    """Two looks at a broker, the last and the one before it."""
+
+    client: Client
+    queue: str | None
+    keys: int
+    sort: str
+    before: Look | None = None
+    last: Look | None = None
+
+    def look(self) -> Look:
+        """Ask the broker. What it said the last time becomes the one before."""
+        if self.queue is not None:
+            stats = {self.queue: self.client.queue_stats(self.queue, self.keys, sort=self.sort)}
+            found = Look(time.monotonic(), [stats[self.queue].summary], stats)
+        else:
+            queues = self.client.list_queues()
+            shown = sorted(queues, key=lambda one: -(one.depth + one.in_flight))[: self.keys]
+            found = Look(time.monotonic(), queues, {one.name: self._stats(one.name) for one in shown})
+        self.before, self.last = self.last, found
+        return found
+
+    def _stats(self, name: str) -> QueueStats:
+        return self.client.queue_stats(name, 1)
+
+    def rate(self, now: Look, name: str, counter: str) -> float | None:
+        """How often a second something happened to a queue between the looks; None before the second one."""
+        if self.before is None or name not in self.before.stats or name not in now.stats:
+            return None
+        seconds = now.at - self.before.at
+        earlier = getattr(self.before.stats[name].counters, counter)
+        return max(0, getattr(now.stats[name].counters, counter) - earlier) / seconds if seconds > 0 else None
+
+    def key_rates(self, now: Look, name: str) -> dict[str, float]:
+        """Deliveries a second of the keys that both looks saw."""
+        if self.before is None or name not in self.before.stats:
+            return {}
+        seconds = max(now.at - self.before.at, 1e-9)
+        earlier = {key.fairness_key: key.delivered for key in self.before.stats[name].keys}
+        return {
+            key.fairness_key: max(0, key.delivered - earlier[key.fairness_key]) / seconds
+            for key in now.stats[name].keys
+            if key.fairness_key in earlier
+        }
+
+    def json(self, now: Look) -> dict[str, Any]:
+        """The figures of one look."""
+        from fila.cli import views
+
+        counters = ("enqueued", "delivered", "acked", "nacked", "dead_lettered")
+        return {
+            "at": datetime.now(UTC).isoformat(),
+            "queues": [
+                views.stats_json(stats)
+                | {"per_second": {counter: self.rate(now, name, counter) for counter in counters}}
+                for name, stats in now.stats.items()
+            ],
+        }
+
+    def render(self, now: Look) -> RenderableType:
+        """The screen."""
+        return _queue_screen(self, now, self.queue) if self.queue is not None else _broker_screen(self, now)
+
+
+def _broker_screen(looks: Looks, now: Look) -> RenderableType:
+    from rich.console import Group
+
+    table = _table(
+        "QUEUE", "DEPTH", "RUNNABLE", "DELAYED", "IN FLIGHT", "IN/S", "OUT/S", "ACK/S", "OLDEST", "CONSUMERS"
+    )
+    for name, stats in now.stats.items():
+        info = stats.summary
+        table.add_row(
+            _text(name, "bold red" if info.depth and not info.consumers else "bold"),
+            *(_number(value) for value in (info.depth, stats.runnable, info.delayed, info.in_flight)),
+            *(_rate(looks.rate(now, name, counter)) for counter in ("enqueued", "delivered", "acked")),
+            _age(stats.oldest_at),
+            _number(info.consumers),
+        )
+    left = len(now.queues) - len(now.stats)
+    more = _text(f"and {left:,} more queues; --keys N shows them", "dim") if left > 0 else _text("")
+    return Group(_title("Fila", f"{len(now.queues):,} queues"), table, more)
+
+
+def _queue_screen(looks: Looks, now: Look, name: str) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    stats = now.stats[name]
+    info = stats.summary
+    parts: list[RenderableType] = [_title(name, f"{stats.total_keys:,} fairness keys, round {stats.scheduler.round:,}")]
+    flow = Text()
+    for label, counter in (("in", "enqueued"), ("out", "delivered"), ("ack", "acked"), ("nack", "nacked")):
+        flow.append(f"{label} ", "dim").append(_rate(looks.rate(now, name, counter)).plain + "/s   ", "bold cyan")
+    for label, value in (
+        ("depth", info.depth),
+        ("runnable", stats.runnable),
+        ("delayed", info.delayed),
+        ("in flight", info.in_flight),
+        ("dead", stats.counters.dead_lettered),
+    ):
+        flow.append(f"{label} ", "dim").append(f"{value:,}   ", "bold")
+    parts += [flow, _warning(stats), _text("")]
+    parts.append(_keys_table(looks, now, name))
+    if stats.throttles:
+        throttles = _table("THROTTLE", "LIMIT", "TOKENS", "IN FLIGHT", "PASSED", "HELD UP", "PARKED KEYS")
+        for one in stats.throttles[:10]:
+            tokens = "-" if one.tokens is None else f"{one.tokens:,.1f}"
+            throttles.add_row(
+                _text(one.key),
+                _text(one.limit or "none"),
+                _text(tokens),
+                *(_number(value) for value in (one.in_flight, one.passed, one.held_up, one.parked_keys)),
+            )
+        parts += [_text(""), throttles]
+    parts += [_text(""), _waits(stats), _consumers(stats)]
+    return Group(*parts)
+
+
+def _keys_table(looks: Looks, now: Look, name: str) -> RenderableType:
+    stats = now.stats[name]
+    rates = looks.key_rates(now, name)
+    total = sum(rates.values())
+    weights = sum(key.weight for key in stats.keys if key.pending) or 1
+    table = _table(
+        "KEY", "WEIGHT", "PENDING", "OLDEST", "OUT/S", "SHARE NOW, AND WHAT IT IS ENTITLED TO", "WAIT", "STATE"
+    )
+    for key in stats.keys:
+        share = rates.get(key.fairness_key, 0.0) / total if total else 0.0
+        entitled = key.weight / weights if key.pending else 0.0
+        table.add_row(
+            _text(key.fairness_key),
+            _number(key.weight),
+            _number(key.pending),
+            _age(key.oldest_at),
+            _rate(rates.get(key.fairness_key)),
+            _bar(share, entitled),
+            _text("-" if key.waits is None else output.seconds(key.waits.p50_seconds)),
+            _state(key),
+        )
+    return table
+
+
+def _bar(share: float, entitled: float) -> RenderableType:
+    """The share as a bar, with a mark where the entitlement is."""
+    from rich.text import Text
+
+    filled, mark = round(share * BAR), min(BAR - 1, round(entitled * BAR))
+    bar = Text()
+    for cell in range(BAR):
+        if cell == mark and entitled:
+            bar.append("|", "bold yellow")
+        else:
+            bar.append("#" if cell < filled else ".", "green" if cell < filled else "dim")
+    return bar.append(f" {share:>4.0%} of {entitled:.0%}")
+
+
+def _state(key: KeyStats) -> RenderableType:
+    if key.parked:
+        return _text("throttled", "yellow")
+    return _text("active", "green") if key.pending else _text("idle", "dim")
+
+
+def _warning(stats: QueueStats) -> RenderableType:
+    info = stats.summary
+    if info.paused:
+        return _text("The queue is paused.", "bold yellow")
+    if info.depth and not info.consumers:
+        return _text("Nobody consumes this queue.", "bold red")
+    if stats.runnable and not any(one.credit for one in stats.consumers):
+        return _text("All consumers hold as much as they may.", "yellow")
+    return _text("")
+
+
+def _waits(stats: QueueStats) -> RenderableType:
+    from rich.text import Text
+
+    waits = stats.waits
+    line = Text("waits ", "dim")
+    if not waits.sampled:
+        return line.append("nothing delivered yet", "dim")
+    line.append(f"half up to {output.seconds(waits.p50_seconds)}, 99 % up to {output.seconds(waits.p99_seconds)}: ")
+    parts = sorted(waits.parts.items(), key=lambda part: -part[1])
+    whole = waits.mean_seconds or 1.0
+    words = [f"{name.replace('_', ' ')} {mean / whole:.0%}" for name, mean in parts if mean / whole >= 0.005]
+    return line.append(", ".join(words))
+
+
+def _consumers(stats: QueueStats) -> RenderableType:
+    from rich.text import Text
+
+    line = Text(f"consumers {len(stats.consumers):,}: ", "dim")
+    shown = stats.consumers[:12]
+    words = [f"#{one.number} {one.in_flight:,}/{one.max_in_flight:,}" for one in shown]
+    more = f", and {len(stats.consumers) - len(shown):,} more" if len(stats.consumers) > len(shown) else ""
+    return line.append((", ".join(words) or "none") + more)
+
+
+def _table(*titles: str) -> Table:
+    from rich.table import Table
+
+    grid = Table(box=None, header_style="bold", pad_edge=False, show_edge=False)
+    for number, title in enumerate(titles):
+        text = number == 0 or title in {"STATE", "LIMIT"} or title.startswith("SHARE")
+        grid.add_column(title, justify="left" if text else "right", no_wrap=True, overflow="ellipsis")
+    return grid
+
+
+def _title(name: str, about: str) -> RenderableType:
+    clock = datetime.now(UTC).strftime("%H:%M:%S UTC")
+    return _text(f"{name}  {about}  {clock}", "bold reverse")
+
+
+def _text(value: str, looks: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(output.printable(value), looks)
+
+
+def _number(value: int) -> Text:
+    return _text(f"{value:,}", "dim" if not value else "")
+
+
+def _rate(value: float | None) -> Text:
+    return _text("-" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}", "" if value else "dim")
+
+
+def _age(since: datetime | None) -> Text:
+    if since is None:
+        return _text("-", "dim")
+    return _text(output.seconds(max(0.0, (datetime.now(UTC) - since).total_seconds())))
