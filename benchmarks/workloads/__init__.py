@@ -3,7 +3,8 @@
 from benchmarks.workloads.base import Workload
 from benchmarks.workloads.fairness import FAIR_COST, QUIET, SHARES
 from benchmarks.workloads.latency import LATENCY
-from benchmarks.workloads.lua import LUA
+from benchmarks.workloads.ledger import LEDGER
+from benchmarks.workloads.lua import HOOKS, LUA
 from benchmarks.workloads.recovery import RECOVERY
 from benchmarks.workloads.throttles import DECISION, PARKED, RATES
 from benchmarks.workloads.throughput import DRAIN, ENQUEUE, LIFECYCLE, ONE_BY_ONE
@@ -18,6 +19,8 @@ WORKLOADS: tuple[Workload, ...] = (
     QUIET,
     SHARES,
     LUA,
+    HOOKS,
+    LEDGER,
     RECOVERY,
     DECISION,
     PARKED,

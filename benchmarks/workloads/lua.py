@@ -1,8 +1,11 @@
-"""What a Lua hook adds to a message, measured in this process: no server, no disk, only the call."""
+"""What a Lua hook adds to a message: the call alone in this process, and in the server beside one without a hook."""
 
 import time
 from collections.abc import Callable, Mapping
 
+from benchmarks import clients
+from benchmarks.clients import KEY_HEADER
+from benchmarks.harness import QUEUE, ClientProcess, fresh_server, run_together
 from benchmarks.stats import percentile
 from benchmarks.workloads.base import Figure, Goal, Run, Workload
 from fila.core.policy import DEFAULT_KEY, Placement
@@ -68,4 +71,46 @@ LUA = Workload(
         Figure("ratio", "with a hook against without", "times"),
     ),
     sample=_sample,
+)
+
+BY_KEY = f"""
+function on_enqueue(msg)
+  return {{ fairness_key = msg.headers.{KEY_HEADER}, weight = msg.headers.w and 2 or 1 }}
+end
+"""
+
+
+def _in_server(run: Run) -> Mapping[str, float]:
+    variants: dict[str, dict[str, str]] = {"header": {"fairness_header": KEY_HEADER}, "script": {"script": BY_KEY}}
+    in_turn = list(variants) if run.index % 2 == 0 else list(reversed(variants))
+    messages = run.scale.fair_messages
+    cpu_us: dict[str, float] = {}
+    for variant in in_turn:
+        with fresh_server(**variants[variant]) as server:
+            run.say(f"enqueueing {messages:,} messages, fairness key by {variant}")
+            args = (server.addr, QUEUE, messages, run.scale.payload_bytes, 10)
+            measured = run_together(server.pid, [ClientProcess(clients.produce, *args)])
+        cpu_us[variant] = measured.server_cpu_s / messages * 1e6
+    return {
+        "overhead_us": cpu_us["script"] - cpu_us["header"],
+        "header_us": cpu_us["header"],
+        "script_us": cpu_us["script"],
+        "ratio": cpu_us["script"] / cpu_us["header"],
+    }
+
+
+HOOKS = Workload(
+    name="hooks",
+    title="enqueue with a script",
+    setting=lambda s: (
+        f"{s.fair_messages:,} x {s.payload_bytes} B of 10 tenants, fairness key by a script that reads two headers and "
+        "by a header, in alternating order"
+    ),
+    figures=(
+        Figure("overhead_us", "more server CPU per message", "us", Goal("<", 8)),
+        Figure("ratio", "server CPU with a script against without", "times"),
+        Figure("header_us", "server CPU per message, by header", "us"),
+        Figure("script_us", "server CPU per message, by script", "us"),
+    ),
+    sample=_in_server,
 )
