@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from fila.core.errors import BrokerError
 from fila.core.lifecycle import State
+from fila.core.pending import Lane
 from fila.storage.codec import QueueRecord
 
 DEFAULT_PRIORITY = 5
@@ -17,7 +18,7 @@ Outcome = int | BrokerError
 class Incoming:
     """A message that a producer sent, not yet judged."""
 
-    __slots__ = ("body", "dedup_key", "delay_ms", "headers", "payload_bytes", "priority", "queue")
+    __slots__ = ("body", "dedup_key", "delay_ms", "headers", "lane", "payload_bytes", "priority", "queue")
 
     def __init__(
         self,
@@ -37,6 +38,8 @@ class Incoming:
         self.delay_ms = delay_ms
         self.priority = priority
         self.dedup_key = dedup_key
+        self.lane: Lane | None = None
+        """Where it was put, once it was judged and is new."""
 
 
 @dataclass(slots=True)

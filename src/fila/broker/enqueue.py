@@ -59,6 +59,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         priority = message.priority if placed.priority is None else placed.priority
         delay_ms = message.delay_ms if placed.delay_ms is None else placed.delay_ms
         lane, ready = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
+        message.lane = lane
         arrivals.weights[lane.key] = placed.weight
         record = head(placed.weight, placed.cost, placed.throttle_keys) + message.body
         if len(record) > LARGE_BYTES:

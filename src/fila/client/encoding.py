@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from fila.client.connection import MAX_RPC_BYTES
 from fila.client.errors import InvalidArgumentError, LimitExceededError
+from fila.client.tracing import context_headers
 from fila.v1 import service_pb2
 
 #: What can be sent at all: what the broker takes as one request, with room for the rest of it.
@@ -60,7 +61,7 @@ def encode(queue: str, message: OutgoingMessage) -> Chunk:
     if not isinstance(queue, str):
         raise InvalidArgumentError(f"{queue!r} is not the name of a queue")
     frames: list[bytes] = []
-    _frame(frames, message.payload, message, _encoded_queue(queue))
+    _frame(frames, message.payload, message, _encoded_queue(queue), context_headers())
     return Chunk(b"".join(frames), 1)
 
 
@@ -71,13 +72,14 @@ def encode_all(queue: str, messages: Iterable[OutgoingMessage | bytes]) -> Itera
     """
     frames: list[bytes] = []
     count = size = 0
+    context = context_headers()
     for message in messages:
         frame: list[bytes] = []
         try:
             if isinstance(message, OutgoingMessage):
-                length = _frame(frame, message.payload, message)
+                length = _frame(frame, message.payload, message, b"", context)
             else:
-                length = _frame(frame, message)
+                length = _frame(frame, message, None, b"", context)
         except (InvalidArgumentError, LimitExceededError):
             if count:
                 yield Chunk(b"".join(frames), count, queue)
@@ -93,16 +95,25 @@ def encode_all(queue: str, messages: Iterable[OutgoingMessage | bytes]) -> Itera
         yield Chunk(b"".join(frames), count, queue)
 
 
-def _frame(frame: list[bytes], payload: bytes, message: OutgoingMessage | None = None, head: bytes = b"") -> int:
-    """Append the parts of an element of a batch. Returns about how long it is."""
+def _frame(
+    frame: list[bytes], payload: bytes, message: OutgoingMessage | None, head: bytes, context: dict[str, str]
+) -> int:
+    """Append the parts of an element of a batch. Returns about how long it is.
+
+    `context` are headers of the trace, for a message that brings none of its own.
+    """
     if not isinstance(payload, bytes):
         raise InvalidArgumentError(f"the payload must be bytes, not {type(payload).__name__}")
     tail = b""
     if message is not None:
         if message.headers:
             head += _encoded_headers(message.headers)
+            if context and not context.keys().isdisjoint(message.headers):
+                context = {}
         if message.delay_ms or message.priority is not None or message.dedup_key:
             tail = _encoded_rest(message)
+    if context:
+        head += b"".join([_encode_header(name, value) for name, value in context.items()])
     if payload:
         head += _PAYLOAD + _varint(len(payload))
     length = len(head) + len(payload) + len(tail)
@@ -121,6 +132,10 @@ def _encoded_headers(headers: Mapping[str, str]) -> bytes:
 
 @lru_cache(_REMEMBERED)
 def _encoded_header(name: str, value: str) -> bytes:
+    return _encode_header(name, value)
+
+
+def _encode_header(name: str, value: str) -> bytes:
     entry = _delimited(_HEADER_KEY, name.encode()) + _delimited(_HEADER_VALUE, value.encode())
     return _delimited(_HEADERS, entry)
 

@@ -1,10 +1,12 @@
 """A message as a consumer receives it."""
 
 from collections.abc import Awaitable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from fila.client.tracing import processing_span
 from fila.v1 import messages_pb2
 
 #: What settling returns: None with `Client`, an awaitable with `AsyncClient`.
@@ -122,6 +124,13 @@ class Delivery(Generic[Settled_co]):
     @property
     def leased_at(self) -> datetime:
         return self._message.timestamps.leased_at.ToDatetime(UTC)
+
+    def span(self) -> AbstractContextManager[Any]:
+        """A span for the work on the message, as a child of its producer's: `with message.span(): ...`.
+
+        Does nothing in a program that does not use OpenTelemetry.
+        """
+        return processing_span(self.queue, self.id, self.headers)
 
     def ack(self) -> Settled_co:
         """Done: remove it for good. Raises MessageNotFoundError when its lease has ended."""

@@ -105,7 +105,7 @@ class Server:
                 ("grpc.keepalive_permit_without_calls", 1),
             ],
         )
-        hot = service.FilaService(self._broker, self._streams, config.limits)
+        hot = service.FilaService(self._broker, self._streams, config.limits, self._telemetry.tracer)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua)
         self._server.add_generic_rpc_handlers((service.handlers(hot), admin.handlers(slow)))
         self._health = health.aio.HealthServicer()

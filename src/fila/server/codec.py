@@ -114,6 +114,12 @@ def read_body(body: bytes) -> tuple[Mapping[str, str], int]:
     return message.headers, message.payload_bytes
 
 
+def add_header(message: Incoming, name: str, value: str) -> None:
+    """Give a message a header that it does not have. Fields of protobuf may stand in any order."""
+    message.headers = {**message.headers, name: value}
+    message.body = service_pb2.EnqueueRequest(headers={name: value}).SerializeToString() + message.body
+
+
 def write_outcomes(ids: MessageIds, outcomes: list[Outcome], sequence: int) -> bytes:
     """An EnqueueBatchResponse."""
     ascii_id = ids.ascii

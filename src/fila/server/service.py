@@ -1,16 +1,19 @@
 """FilaService: the hot path. Each handler decodes, calls the broker, encodes."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import grpc
 
 from fila.broker.broker import Broker
-from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, Settle
+from fila.broker.commands import AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome, Settle
 from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.server import codec
 from fila.server.streams import Streams
+from fila.server.trace import adopt_trace
 from fila.server.types import Context
+from fila.telemetry.tracing import Tracer
 from fila.v1 import service_pb2 as pb
 
 DEFAULT_IN_FLIGHT = 100
@@ -21,27 +24,40 @@ RESPONSE_BYTES = 1 << 20
 class FilaService:
     """The handlers of the contract's FilaService."""
 
-    def __init__(self, broker: Broker, streams: Streams, limits: LimitsConfig) -> None:
+    def __init__(self, broker: Broker, streams: Streams, limits: LimitsConfig, tracer: Tracer | None = None) -> None:
         self._broker = broker
+        self._tracer = tracer
         self._streams = streams
         self._limits = limits
 
-    async def enqueue(self, request: pb.EnqueueRequest, _: Context) -> pb.EnqueueResponse:
-        (outcome,) = await self._broker.enqueue([codec.read_message(request)])
+    async def enqueue(self, request: pb.EnqueueRequest, context: Context) -> pb.EnqueueResponse:
+        messages = [codec.read_message(request)]
+        adopt_trace(messages, context, self._limits)
+        (outcome,) = await self._enqueue(messages)
         if isinstance(outcome, BrokerError):
             raise outcome
         return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
 
-    async def enqueue_batch(self, request: pb.EncodedEnqueueBatch, _: Context) -> bytes:
-        return await self._take_batch(request)
+    async def enqueue_batch(self, request: pb.EncodedEnqueueBatch, context: Context) -> bytes:
+        messages = codec.read_batch(request)
+        adopt_trace(messages, context, self._limits)
+        outcomes = await self._enqueue(messages, request.producer_id, request.sequence)
+        return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
 
     async def enqueue_stream(self, _: object, context: Context) -> None:
         await self._streams.serve(context, self._take_batch)
 
     async def _take_batch(self, request: pb.EncodedEnqueueBatch) -> bytes:
-        messages = codec.read_batch(request)
-        outcomes = await self._broker.enqueue(messages, request.producer_id, request.sequence)
+        outcomes = await self._enqueue(codec.read_batch(request), request.producer_id, request.sequence)
         return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
+
+    async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> list[Outcome]:
+        if self._tracer is None:
+            return await self._broker.enqueue(messages, producer, sequence)
+        began = self._broker.now()
+        outcomes = await self._broker.enqueue(messages, producer, sequence)
+        self._tracer.enqueued(messages, outcomes, began, self._broker.now())
+        return outcomes
 
     async def lease(self, request: pb.LeaseRequest, context: Context) -> None:
         if request.max_in_flight > self._limits.max_in_flight:
@@ -53,9 +69,8 @@ class FilaService:
                 grant = await subscription.next()
                 queue = subscription.queue
                 death_of = partial(self._broker.death_of, queue) if queue.record.source else None
-                writer = codec.DeliveryWriter(
-                    self._broker.state.ids, grant, self._broker.now(), queue.attempts, death_of
-                )
+                leased_at = self._broker.now()
+                writer = codec.DeliveryWriter(self._broker.state.ids, grant, leased_at, queue.attempts, death_of)
                 size = 0
                 parts: list[bytes] = []
                 for messages in self._broker.read(queue, grant):
@@ -65,6 +80,8 @@ class FilaService:
                         await context.write(response)
                     size += more
                     writer.write(messages, parts)
+                    if self._tracer is not None:
+                        self._tracer.leased(queue.name, messages, leased_at, self._broker.now())
                 if parts:
                     response, parts = b"".join(parts), []
                     await context.write(response)
@@ -73,17 +90,17 @@ class FilaService:
 
     async def ack(self, request: pb.AckRequest, _: Context) -> pb.AckResponse:
         group = AckGroup(request.queue, [request.message_id], request.lease_id)
-        _raise_first(await self._broker.settle(lambda reply: Settle(reply, acks=[group])))
+        _raise_first(await self._settle([group], []))
         return pb.AckResponse()
 
     async def nack(self, request: pb.NackRequest, _: Context) -> pb.NackResponse:
         nack: Nack = codec.read_nack(request)
-        _raise_first(await self._broker.settle(lambda reply: Settle(reply, nacks=[nack])))
+        _raise_first(await self._settle([], [nack]))
         return pb.NackResponse()
 
     async def extend_lease(self, request: pb.ExtendLeaseRequest, _: Context) -> pb.ExtendLeaseResponse:
         group = ExtendGroup(request.queue, [request.message_id], request.lease_id, request.extend_ms)
-        _raise_first(await self._broker.settle(lambda reply: Settle(reply, extends=[group])))
+        _raise_first(await self._settle([], [], [group]))
         return pb.ExtendLeaseResponse()
 
     async def settle(self, _: object, context: Context) -> None:
@@ -92,8 +109,17 @@ class FilaService:
     async def _settle_batch(self, request: pb.SettleRequest) -> pb.SettleResponse:
         acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
         nacks = [codec.read_nack(nack) for nack in request.nacks]
-        failures = await self._broker.settle(lambda reply: Settle(reply, acks, nacks, extends))
+        failures = await self._settle(acks, nacks, extends)
         return codec.write_failures(failures, request.sequence)
+
+    async def _settle(
+        self, acks: list[AckGroup], nacks: list[Nack], extends: Sequence[ExtendGroup] = ()
+    ) -> list[Failure]:
+        began = self._broker.now()
+        failures = await self._broker.settle(lambda reply: Settle(reply, acks, nacks, list(extends)))
+        if self._tracer is not None:
+            self._tracer.settled(acks, nacks, failures, began, self._broker.now())
+        return failures
 
 
 def _raise_first(failures: list[Failure]) -> None:

@@ -141,6 +141,13 @@ WRITE_FAILURES = Metric(
     "Ticks that changed nothing because their write failed",
     "{tick}",
 )
+SPANS = Metric(
+    "fila.tracing.spans",
+    Kind.COUNTER,
+    ("result",),
+    "Spans that were noted, and dropped because there were too many",
+    "{span}",
+)
 BUILD = Metric("fila.build_info", Kind.GAUGE, ("version",), "Always 1, with the version of the server")
 
 CATALOG: tuple[Metric, ...] = (
@@ -172,5 +179,6 @@ CATALOG: tuple[Metric, ...] = (
     COMMANDS,
     TICKS,
     WRITE_FAILURES,
+    SPANS,
     BUILD,
 )

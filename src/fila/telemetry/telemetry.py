@@ -1,30 +1,41 @@
 """Everything that watches a server, put together: the look, its two exits, and the pages for probes."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
 
 from fila.broker.broker import Broker
 from fila.config import TelemetryConfig
-from fila.telemetry import prometheus
+from fila.telemetry import catalog, prometheus
 from fila.telemetry.http import Page, Pages, plain
 from fila.telemetry.samples import Samples
+from fila.telemetry.tracing import Note, Tracer
 from fila.telemetry.watch import Bounds, Watch
 
 if TYPE_CHECKING:
-    from fila.telemetry.otlp import MetricSender
+    from opentelemetry.sdk.resources import Resource
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
 
+class Sender(Protocol):
+    """Something that holds a connection to a collector."""
+
+    def close(self) -> None: ...
+
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Sender)
+
+SPANS_S = 1.0
+"""How often spans go to the collector."""
 LAST_EXPORT_S = 3.0
 """How long a stop waits for the last figures to reach the collector."""
 
@@ -41,10 +52,12 @@ class Telemetry:
         """Where figures are written out and sent, so that messages do not wait for it"""
         self._looking = asyncio.Lock()
         self._stopping = asyncio.Event()
-        self._exporting: asyncio.Task[None] | None = None
-        self._sender: MetricSender | None = None
+        self._exports: set[asyncio.Task[None]] = set()
+        self._senders: list[Sender] = []
         self._watch: Watch | None = None
         self.prometheus_port = 0
+        self.tracer = Tracer(broker.state.ids) if config.otlp_endpoint and config.traces else None
+        """Notes spans; None when nobody wants them."""
 
     async def start(self) -> None:
         """Raises OSError when the address cannot be had."""
@@ -58,18 +71,21 @@ class Telemetry:
             self.prometheus_port = await self._pages.listen(config.prometheus_listen)
             log.info("serving metrics", address=config.prometheus_listen, port=self.prometheus_port)
         if config.otlp_endpoint:
-            self._exporting = asyncio.create_task(self._export())
+            self._exports.add(asyncio.create_task(self._export_metrics()))
+            if self.tracer is not None:
+                self._exports.add(asyncio.create_task(self._export_spans(self.tracer)))
             log.info("sending telemetry", endpoint=config.otlp_endpoint)
 
     async def stop(self) -> None:
         """Send what there is to the collector, and be done."""
         await self._pages.close()
         self._stopping.set()
-        if self._exporting is not None:
-            await asyncio.wait({self._exporting}, timeout=LAST_EXPORT_S)
-            self._exporting.cancel()
-        if self._sender is not None:
-            self._sender.close()
+        if self._exports:
+            _, late = await asyncio.wait(self._exports, timeout=LAST_EXPORT_S)
+            for export in late:
+                export.cancel()
+        for sender in self._senders:
+            sender.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _look(self) -> Samples:
@@ -79,6 +95,8 @@ class Telemetry:
         async with self._looking:
             for _ in self._watch.steps(samples):
                 await asyncio.sleep(0)
+        noted, dropped = (self.tracer.noted, self.tracer.dropped) if self.tracer else (0, 0)
+        samples[catalog.SPANS] = [(("noted",), noted), (("dropped",), dropped)]
         return samples
 
     async def _metrics(self) -> Page:
@@ -91,27 +109,52 @@ class Telemetry:
     async def _ready(self) -> Page:
         return plain(HTTPStatus.OK if self._broker.ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
-    async def _export(self) -> None:
-        self._sender = await self._apart(self._make_sender)
+    async def _export_metrics(self) -> None:
+        def make() -> Callable[[Samples], bool]:
+            from fila.telemetry.otlp import MetricSender  # takes a while to load, and many do without
+
+            return self._opened(MetricSender(self._config.otlp_endpoint, self._source())).send
+
+        send = await self._apart(make)
+        async for _ in self._beats(self._config.metrics_interval_ms / 1000):
+            samples = await self._look()
+            await self._try(partial(send, samples))
+
+    async def _export_spans(self, tracer: Tracer) -> None:
+        def make() -> Callable[[list[Note]], bool]:
+            from fila.telemetry.spans import SpanSender  # as above
+
+            return self._opened(SpanSender(self._config.otlp_endpoint, self._source())).send
+
+        send = await self._apart(make)
+        async for _ in self._beats(SPANS_S):
+            notes = tracer.take()
+            if notes:
+                await self._try(partial(send, notes))
+
+    def _source(self) -> "Resource":
+        from fila.telemetry.otlp import resource
+
+        return resource(self._config.service_name, self._instance, version("fila"))
+
+    def _opened(self, sender: S) -> S:
+        self._senders.append(sender)
+        return sender
+
+    async def _beats(self, seconds: float) -> AsyncIterator[None]:
+        """Again and again after some time, and for the last time when the server stops."""
         last = False
         while not last:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), self._config.metrics_interval_ms / 1000)
+                await asyncio.wait_for(self._stopping.wait(), seconds)
             last = self._stopping.is_set()
-            await self._send(self._sender)
+            yield
 
-    def _make_sender(self) -> "MetricSender":
-        from fila.telemetry.otlp import MetricSender, resource  # takes a while to load, and many do without
-
-        source = resource(self._config.service_name, self._instance, version("fila"))
-        return MetricSender(self._config.otlp_endpoint, source)
-
-    async def _send(self, sender: "MetricSender") -> None:
-        samples = await self._look()
+    async def _try(self, send: Callable[[], bool]) -> None:
         try:
-            await self._apart(partial(sender.send, samples))
+            await self._apart(send)
         except Exception:
-            log.exception("metrics could not be sent")
+            log.exception("telemetry could not be sent")
 
     async def _apart(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

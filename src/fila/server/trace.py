@@ -1,0 +1,29 @@
+"""The trace of a call becomes that of the messages it brings.
+
+For clients whose gRPC library sends the W3C trace context with each call. Only calls that bring one batch have it: on a
+stream it would be that of whoever opened it. The SDK puts it into the headers of each message instead.
+"""
+
+import re
+
+from fila.broker.commands import Incoming
+from fila.config import LimitsConfig
+from fila.server.codec import add_header
+from fila.server.types import Context
+from fila.telemetry.tracing import HEADER
+
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+_ROOM = 80
+"""Bytes that the header takes in a message."""
+
+
+def adopt_trace(messages: list[Incoming], context: Context, limits: LimitsConfig) -> None:
+    """Give the messages that have no trace context that of the call, if there is one and room for it."""
+    found = next((value for name, value in context.invocation_metadata() or () if name == HEADER), None)
+    if not isinstance(found, str) or _TRACEPARENT.fullmatch(found) is None:
+        return
+    for message in messages:
+        headers_bytes = len(message.body) - message.payload_bytes
+        fits = headers_bytes + _ROOM <= limits.max_header_bytes and len(message.headers) < limits.max_headers
+        if fits and HEADER not in message.headers:
+            add_header(message, HEADER, found)

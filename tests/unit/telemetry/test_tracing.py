@@ -1,0 +1,136 @@
+"""What is noted of traced messages."""
+
+from types import SimpleNamespace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fila.broker.commands import AckGroup, Failure, Nack
+from fila.core.errors import InvalidArgument, MessageNotFound
+from fila.core.ids import MessageIds
+from fila.core.pending import FairKey, Lane
+from fila.server.codec import add_header, read_message
+from fila.telemetry import tracing
+from fila.telemetry.tracing import Operation, Parent, Tracer, read_parent
+from fila.v1.service_pb2 import EnqueueRequest
+from tests.helpers.broker import START, incoming
+
+IDS = MessageIds(1)
+PARENT = Parent("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
+SAMPLED = f"00-{PARENT.trace}-{PARENT.span}-01"
+UNSAMPLED = f"00-{PARENT.trace}-{PARENT.span}-00"
+LANE = Lane(FairKey("acme"), 5, b"")
+
+
+def sent(header, lane=LANE):
+    message = incoming("q", headers={"traceparent": header} if header else {})
+    message.lane = lane
+    return message
+
+
+def stored(header, payload=b"x"):
+    message = read_message(EnqueueRequest(headers={"tenant": "acme"}, payload=payload))
+    if header:
+        add_header(message, "traceparent", header)
+    return message.body
+
+
+def lease(tracer, *records):
+    tracer.leased("q", [(START + number, LANE, record) for number, record in enumerate(records)], 1, 2)
+
+
+def test_a_parent_is_read_only_from_a_sampled_context():
+    assert read_parent(SAMPLED) == PARENT
+    assert read_parent(SAMPLED[:-2] + "03") == PARENT
+    assert read_parent(UNSAMPLED) is None
+    assert read_parent(SAMPLED.upper()) is None
+
+
+@given(st.text(max_size=60) | st.from_regex(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", fullmatch=True))
+def test_whatever_the_header_says_it_is_a_parent_or_none(text):
+    parent = read_parent(text)
+    assert parent is None or (int(parent.trace, 16) and int(parent.span, 16) and int(text[-2:], 16) & 1)
+
+
+def test_an_enqueue_is_noted_for_sampled_messages_alone():
+    tracer = Tracer(IDS)
+    tracer.enqueued([sent(SAMPLED), sent(UNSAMPLED), sent("")], [START, START + 1, START + 2], 1, 2)
+    (note,) = tracer.take()
+    assert note == (Operation.ENQUEUE, PARENT, "q", IDS.text(START), "acme", 1, 2, "")
+    assert tracer.take() == []
+    assert tracer.noted == 1
+
+
+def test_a_refused_message_is_noted_with_its_error_and_a_repeated_one_is_not():
+    tracer = Tracer(IDS)
+    tracer.enqueued([sent(SAMPLED, None), sent(SAMPLED, None)], [InvalidArgument("no"), START], 1, 2)
+    (note,) = tracer.take()
+    assert (note.error, note.message_id) == ("InvalidArgument", "")
+
+
+def test_a_lease_is_noted_by_the_header_in_the_record():
+    tracer = Tracer(IDS)
+    lease(tracer, stored(SAMPLED), stored(UNSAMPLED), stored(""), b"", stored("")[:3])
+    (note,) = tracer.take()
+    assert note == (Operation.LEASE, PARENT, "q", IDS.text(START), "acme", 1, 2, "")
+
+
+def test_a_header_that_is_cut_off_or_not_text_is_no_header():
+    tracer = Tracer(IDS)
+    whole = stored(SAMPLED)
+    at = whole.index(b"00-4bf9")
+    lease(tracer, whole[: at + 20], whole.replace(b"00-4bf9", b"\xff\xfe\xfd\xfc\xfb\xfa\xf9"))
+    assert tracer.take() == []
+
+
+def test_acks_and_nacks_are_noted_for_traced_messages_that_are_held():
+    tracer = Tracer(IDS)
+    lease(tracer, stored(SAMPLED), stored(""), stored(SAMPLED), stored(SAMPLED))
+    ids = [IDS.text(START + number) for number in range(4)]
+    tracer.take()
+    failed = [Failure("q", ids[3], MessageNotFound(ids[3], "q"))]
+    tracer.settled([AckGroup("q", ids[:2])], [Nack("q", ids[2]), Nack("q", ids[3])], failed, 3, 4)
+    assert [(note.operation, note.message_id, note.error) for note in tracer.take()] == [
+        (Operation.ACK, ids[0], ""),
+        (Operation.NACK, ids[2], ""),
+        (Operation.NACK, ids[3], "MessageNotFound"),
+    ]
+    tracer.settled([AckGroup("q", ids)], [], [], 5, 6)
+    assert tracer.take() == []
+
+
+def test_too_many_notes_are_dropped_and_counted(monkeypatch):
+    monkeypatch.setattr(tracing, "MAX_NOTES", 2)
+    tracer = Tracer(IDS)
+    lease(tracer, *[stored(SAMPLED)] * 5)
+    assert (len(tracer.take()), tracer.noted, tracer.dropped) == (2, 2, 3)
+
+
+def test_of_too_many_held_messages_the_oldest_is_forgotten(monkeypatch):
+    monkeypatch.setattr(tracing, "MAX_HELD", 2)
+    tracer = Tracer(IDS)
+    lease(tracer, *[stored(SAMPLED)] * 3)
+    tracer.take()
+    ids = [IDS.text(START + number) for number in range(3)]
+    tracer.settled([AckGroup("q", ids)], [], [], 3, 4)
+    assert [note.message_id for note in tracer.take()] == ids[1:]
+
+
+def test_the_header_is_found_beside_others():
+    message = read_message(
+        EnqueueRequest(headers={f"h{number}": "x" * 10 for number in range(10)}, payload=b"p" * 2000)
+    )
+    add_header(message, "traceparent", SAMPLED)
+    decoded = EnqueueRequest.FromString(message.body)
+    assert dict(decoded.headers) == dict(message.headers)
+    assert decoded.headers["traceparent"] == SAMPLED
+    tracer = Tracer(IDS)
+    lease(tracer, message.body)
+    assert len(tracer.take()) == 1
+
+
+def test_nothing_is_noted_of_what_is_no_traced_message():
+    tracer = Tracer(IDS)
+    tracer.settled([AckGroup("q", ["x"])], [], [], 1, 2)
+    tracer.enqueued([SimpleNamespace(headers={}, queue="q", lane=None)], [START], 1, 2)
+    assert tracer.take() == []
