@@ -60,7 +60,7 @@ def test_key_priority_headers_and_correlation_are_those_of_the_message(make_queu
     assert client.queue_stats(queue._name).config.throttle_headers == ("platform",)
     with client.consume(queue._name) as messages:
         message = next(messages)
-        assert message.headers["platform"] == "x"
+        assert message.throttle_keys == ["platform:x"]
         assert (message.fairness_key, message.priority, message.payload) == ("acme", 0, b'{"n":1}')
         assert message.headers["correlation-id"] == "trace-1"
 

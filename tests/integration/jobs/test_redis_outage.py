@@ -120,13 +120,15 @@ def test_who_waits_on_memory_goes_on_in_redis(redis_server, make_queue):
 
 def test_a_job_done_while_redis_is_away_is_not_done_again(redis_server, make_queue):
     """Its claim would have ended during the outage; the others wait until its worker can say that it is done."""
-    queue, other = make_queue(lease_seconds=1.0), make_queue(lease_seconds=1.0)
+    queue = make_queue(lease_seconds=1.0, redis_health_check_interval=0.5)
+    other = make_queue(lease_seconds=1.0)
     queue.enqueue("once")
     item = queue.dequeue(LONG)
-    with redis_server.frozen():
-        queue.ack(item)
-        assert queue.redis_active is False
-        time.sleep(1.2)
+    redis_server.kill()
+    queue.ack(item)
+    assert queue.redis_active is False
+    time.sleep(1.1)
+    redis_server.start()
     assert other.dequeue(2.5) is None
     assert other.snapshot()["claimed"] == 0
 
@@ -237,27 +239,29 @@ def test_a_lost_script_cache_is_refilled(redis_server, make_queue):
 
 
 def test_stopped_and_started_under_load(redis_server, make_queue):
-    """Two producers and two workers, each as a process of its own would be; Redis is killed and frozen."""
+    """One producer works off its own memory during an outage, one does not, and others only work, each as a process of
+    its own would; Redis is killed, and frozen for shorter and for longer than half a lease.
+    """
     count, runs = 600, []
     producers = [make_queue(), make_queue()]
-    workers = [Workers(make_queue(), runs), Workers(make_queue(), runs)]
+    workers = [Workers(queue, runs) for queue in (producers[0], make_queue(), make_queue())]
 
     def produce(queue, start):
         for n in range(start, count, 2):
             queue.enqueue(n)
-            time.sleep(0.005)
+            time.sleep(0.01)
 
     threads = [threading.Thread(target=produce, args=(queue, start)) for start, queue in enumerate(producers)]
     for thread in threads:
         thread.start()
-    for _ in range(2):
+    for frozen in (0.5, 2.0):
         time.sleep(0.2)
         redis_server.kill()
         time.sleep(0.2)
         redis_server.start()
         time.sleep(0.2)
         with redis_server.frozen():
-            time.sleep(0.5)
+            time.sleep(frozen)
     for thread in threads:
         thread.join(LONG)
     until(lambda: len(runs) >= count)

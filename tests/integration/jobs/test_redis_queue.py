@@ -26,6 +26,26 @@ def test_who_waits_gets_a_delayed_job_when_it_is_due(make_queue):
     assert time.time() >= came[0].ready_at - 0.05
 
 
+def test_jobs_that_become_ready_together_wake_as_many_as_wait(make_queue, monkeypatch):
+    """There is one token for all: who takes it and leaves jobs behind passes it on."""
+    monkeypatch.setattr("fila.jobs.redis.queue._MAX_WAIT_SECONDS", 1000.0)
+    queue = make_queue(lease_seconds=4000)
+    for n in range(3):
+        queue.enqueue(n)
+        queue.bury(queue.dequeue(LONG), "for now")
+    came = []
+    others = [make_queue(lease_seconds=4000) for _ in range(3)]
+    waiters = [threading.Thread(target=lambda one=one: came.append(one.dequeue(2 * LONG).job)) for one in others]
+    for waiter in waiters:
+        waiter.start()
+    while int(queue._remote.link.command("INFO", "clients").decode().split("blocked_clients:")[1].split()[0]) < 3:
+        time.sleep(0.01)
+    assert queue.redrive() == 3
+    for waiter in waiters:
+        waiter.join(LONG)
+    assert sorted(came) == [0, 1, 2]
+
+
 def test_waiting_is_not_polling(make_queue, redis_server):
     """One look, then silence until something happens: a few commands, however long nothing does."""
     queue = make_queue(lease_seconds=60)
