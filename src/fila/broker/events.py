@@ -98,7 +98,8 @@ class Events:
             if acked.seqs:
                 self._add(Kind.ACKED, acked.lanes, acked.seqs, {Field.ATTEMPT: _attempts(acked.queue, acked.seqs)})
         for delivery in tick.delivered:
-            self._add_delivery(delivery)
+            if delivery.grants:  # throttles may hold up all that was looked at
+                self._add_delivery(delivery)
         if tick.removed is not None and tick.removed.places:
             self._add_removed(tick.removed)
         if commands and isinstance(commands[0], ALONE):

@@ -173,6 +173,7 @@ class QueueState:
             touched.add(key)
             gone.add(seq)
         self.large -= gone
+        self.ledger.forget(gone)
         for seq in gone:
             self.attempts.pop(seq, None)
         emptied = {key for key in touched if not key.ready}

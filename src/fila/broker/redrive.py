@@ -80,7 +80,7 @@ def plan_redrive(state: BrokerState, store: Storage, tick: Tick, command: Redriv
     for each, grant in renewed:
         put_grant(tick, each, grant)
     tick.removed = Removed(queue, [place for place, _, _ in moving], [lane for lane, _, _, _ in arrived])
-    tick.on_commit.append(lambda: _commit_redrive(leaving, source, arrived, renewed))
+    tick.on_commit.append(lambda: _commit_redrive(leaving, source, arrived, renewed, tick.now))
     return Swept(len(arrived), last)
 
 
@@ -124,6 +124,7 @@ def _commit_redrive(
     source: QueueState,
     arrived: list[tuple[Lane, int, int, bool]],
     renewed: list[tuple[QueueState, Grant]],
+    now: int,
 ) -> None:
     leaving.commit()
     leaving.queue.counters.redriven += len(arrived)
@@ -131,6 +132,7 @@ def _commit_redrive(
     for lane, seq, cost, large in arrived:
         lane.key.live += 1
         source.make_ready(lane, seq, cost)
+        source.ledger.came_back(seq, now, now)
         if large:
             source.large.add(seq)
     for _, grant in renewed:

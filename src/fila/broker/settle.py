@@ -82,7 +82,7 @@ def plan_return(state: BrokerState, store: Storage, tick: Tick, command: ReturnG
     """Give back what a consumer that has gone was holding. What one tick cannot move expires in its time."""
     queue = state.queues.get(command.queue)
     if queue is not None:
-        queue.ledger.idle.set(not queue.consumers.with_credit(), tick.now)
+        queue.ledger.idle.set(queue.record.paused or not queue.consumers.with_credit(), tick.now)
         for grant in queue.leases.of_consumer(command.consumer):
             _fail_all(state, store, tick, queue, grant, Failed.RETURNED)
 

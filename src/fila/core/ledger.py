@@ -1,7 +1,7 @@
 """Where the wait of a delivered message went.
 
 A delivery's wait begins when the message was enqueued, or, if it was delivered before, when it was handed out the last
-time. Its parts follow each other and sum up to the whole:
+time, or when it came back from the dead letters. Its parts follow each other and sum up to the whole:
 
     delay         until its time had come, for a message that was enqueued with a delay
     retry         until it was ready again, for a message that came back
@@ -14,6 +14,7 @@ One message in `SAMPLE` is accounted for, because accounting for all would cost 
 
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fila.core.pending import FairKey, Lane, Taken
@@ -183,6 +184,12 @@ class Ledger:
         """A message is ready because its time has come."""
         if seq not in self._returned and len(self._returned) < MAX_RETURNED:
             self._returned[seq] = (seq, due)
+
+    def forget(self, seqs: Iterable[int]) -> None:
+        """Messages were taken away."""
+        if self._returned:
+            for seq in seqs:
+                self._returned.pop(seq, None)
 
     def note_throttles(self, key: FairKey, now: int) -> None:
         """Take note of which lanes of a key its throttles hold up."""

@@ -209,6 +209,15 @@ class TestRedriving:
         (lane,) = key.lanes.values()
         assert ([throttle.name for throttle in lane.throttles], list(key.costs.values())) == (["api:x"], [3])
 
+    def test_begins_a_wait_of_its_own(self, driver):
+        (seq,) = kill(driver, 1)
+        driver.now += 5_000 * MS
+        driver.redrive("m.dlq")
+        driver.now += 700 * MS
+        ledger, lane = driver.queue("m").ledger, driver.queue("m").keys["default"].lane_of(seq, 5)
+        wait = ledger.split(lane, seq, came_back=False, now=driver.now)
+        assert (wait.whole, wait.no_consumer, wait.delay, wait.retry) == (700 * MS, 700 * MS, 0, 0)
+
     def test_takes_what_was_put_there_by_hand(self, driver):
         seq = driver.send("m.dlq", b"by hand")
         assert driver.redrive("m.dlq") == 1
@@ -239,6 +248,13 @@ class TestPurging:
         assert driver.queue("m.dlq").counters.purged == 3
         left = driver.store.dump()
         assert (left[Family.MESSAGES], left[Family.ATTEMPTS]) == ({}, {})
+
+    def test_leaves_nothing_of_those_that_came_back(self, driver):
+        driver.send("m", delay_ms=5)
+        driver.advance(6)
+        assert driver.queue("m").ledger._returned
+        driver.purge("m")
+        assert driver.queue("m").ledger._returned == {}
 
     def test_takes_some_and_leaves_the_others_in_order(self, driver):
         seqs = kill(driver, 9)
@@ -353,6 +369,20 @@ class TestPausing:
         driver.pause("m", paused=False)
         driver.settle_down()
         assert consumer.seqs == seqs
+
+    def test_is_where_the_wait_went(self, driver):
+        driver.join("m")
+        driver.settle_down()
+        driver.pause("m")
+        seq = driver.send("m")
+        driver.settle_down()
+        driver.advance(900)
+        leaver = driver.join("m")
+        driver.leave(leaver)
+        driver.advance(100)
+        lane = driver.queue("m").keys["default"].lane_of(seq, 5)
+        wait = driver.queue("m").ledger.split(lane, seq, came_back=False, now=driver.now)
+        assert (wait.whole, wait.no_consumer) == (1000 * MS, 1000 * MS)
 
     def test_is_why_a_message_waits(self, driver):
         seq = driver.send("m")
