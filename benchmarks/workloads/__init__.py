@@ -2,6 +2,7 @@
 
 from benchmarks.workloads.base import Workload
 from benchmarks.workloads.fairness import FAIR_COST, QUIET, SHARES
+from benchmarks.workloads.journal import JOURNAL
 from benchmarks.workloads.latency import LATENCY
 from benchmarks.workloads.ledger import LEDGER
 from benchmarks.workloads.lua import HOOKS, LUA
@@ -21,6 +22,7 @@ WORKLOADS: tuple[Workload, ...] = (
     LUA,
     HOOKS,
     LEDGER,
+    JOURNAL,
     RECOVERY,
     DECISION,
     PARKED,

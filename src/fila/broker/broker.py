@@ -114,6 +114,7 @@ class Broker:
 
     def __init__(self, engine: Engine, store: Storage, clock: Callable[[], int]) -> None:
         self.state = engine.state
+        self.journal = engine.journal
         self._engine = engine
         self._store = store
         self._clock = clock

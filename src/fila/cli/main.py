@@ -17,6 +17,7 @@ from fila.cli.dlq import dlq, redrive
 from fila.cli.enqueue import enqueue
 from fila.cli.explain import explain
 from fila.cli.hooks import hook
+from fila.cli.journal import journal
 from fila.cli.output import printable, wants_colour
 from fila.cli.queues import queue
 from fila.cli.reconcile import reconcile
@@ -115,6 +116,7 @@ cli.add_command(explain)
 cli.add_command(dlq)
 cli.add_command(redrive)
 cli.add_command(top)
+cli.add_command(journal)
 
 
 def main() -> None:

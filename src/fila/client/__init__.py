@@ -37,6 +37,7 @@ from fila.client.errors import (
     QueueNotFoundError,
     UnavailableError,
 )
+from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, JournalReader
 from fila.client.message import AsyncConsumeMessage, ConsumeMessage, DeadLetter, FailedAttempt
 from fila.client.sync import Client, Consumer
 
@@ -45,6 +46,7 @@ __all__ = [
     "AsyncClient",
     "AsyncConsumeMessage",
     "AsyncConsumer",
+    "AsyncJournalReader",
     "Client",
     "ClientClosedError",
     "ConfigNotFoundError",
@@ -63,6 +65,9 @@ __all__ = [
     "HookTrial",
     "InternalError",
     "InvalidArgumentError",
+    "JournalBatch",
+    "JournalEntry",
+    "JournalReader",
     "KeyStats",
     "LimitExceededError",
     "MessageFilter",

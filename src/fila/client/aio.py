@@ -29,6 +29,7 @@ from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import ClientClosedError, FilaError
 from fila.client.feed import Feed
+from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, journal_request
 from fila.client.message import AsyncConsumeMessage, Delivery
 from fila.client.session import Session
 from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack, release
@@ -273,6 +274,37 @@ class AsyncClient:
         """
         request = hook_trial(queue, script, headers, payload_size, attempts, error, next_messages)
         return await self._session().admin.try_hook(request)
+
+    def read_journal(
+        self,
+        from_seq: int = 0,
+        *,
+        last: int = 0,
+        max_entries: int = 0,
+        queue: str = "",
+        follow: bool = False,
+    ) -> AsyncJournalReader[JournalEntry]:
+        """What happened, entry by entry, from `from_seq` on (0: the oldest), or the last so many.
+
+        `queue` leaves out what is not of that queue. With `follow` it goes on with what happens from now on, over
+        restarts of the broker, until it is closed. Entries before the oldest that the broker has kept are left out:
+        then the first number is larger than `from_seq`.
+        """
+        feed = self._session().journal(journal_request(from_seq, last, max_entries, queue, follow))
+        return AsyncJournalReader(feed, JournalBatch.entries)
+
+    def read_journal_batches(
+        self,
+        from_seq: int = 0,
+        *,
+        last: int = 0,
+        max_entries: int = 0,
+        queue: str = "",
+        follow: bool = False,
+    ) -> AsyncJournalReader[JournalBatch]:
+        """Like `read_journal`, but in pieces, in columns. The first one is empty and says what there is."""
+        feed = self._session().journal(journal_request(from_seq, last, max_entries, queue, follow))
+        return AsyncJournalReader(feed, lambda batch: [batch])
 
     async def list_queues(self) -> list[QueueInfo]:
         """All queues, in the order of their names."""

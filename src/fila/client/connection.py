@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import grpc
 
 from fila.client.errors import ClientClosedError, FilaError, from_rpc
-from fila.v1 import service_pb2
+from fila.v1 import admin_pb2, service_pb2
 
 #: What a single request or response may weigh. The broker takes requests of this size.
 MAX_RPC_BYTES = 16 << 20
@@ -72,6 +72,11 @@ class Connection:
         self.open_settle: Callable[[], Any] = self.channel.stream_stream(_SERVICE + "Settle")
         self.open_lease: Callable[[service_pb2.LeaseRequest], Any] = self.channel.unary_stream(
             _SERVICE + "Lease", request_serializer=service_pb2.LeaseRequest.SerializeToString
+        )
+        self.open_journal: Callable[[admin_pb2.ReadJournalRequest], Any] = self.channel.unary_stream(
+            "/fila.v1.FilaAdmin/ReadJournal",
+            request_serializer=admin_pb2.ReadJournalRequest.SerializeToString,
+            response_deserializer=admin_pb2.ReadJournalResponse.FromString,
         )
 
     async def call(self, method: Unary[Request, Response], request: Request) -> Response:

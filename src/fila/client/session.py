@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from fila.client.admin import Admin
 from fila.client.browse import Browser
@@ -10,11 +11,12 @@ from fila.client.errors import ClientClosedError, InvalidArgumentError
 from fila.client.feed import Feed
 from fila.client.finish import finished
 from fila.client.held import HeldLeases
+from fila.client.journal import JournalFeed
 from fila.client.keeper import keep_leases
 from fila.client.message import Delivery, Settles
 from fila.client.producer import Producer
 from fila.client.settler import Settler
-from fila.v1 import service_pb2
+from fila.v1 import admin_pb2, service_pb2
 
 D = TypeVar("D", bound=Delivery[Any])
 
@@ -30,7 +32,16 @@ class Session:
         self.producer = Producer(self._connection)
         self.settler = Settler(self._connection, self._held)
         self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}
+        self._journals: WeakSet[JournalFeed] = WeakSet()
         self._closed = False
+
+    def journal(self, request: admin_pb2.ReadJournalRequest) -> JournalFeed:
+        """What the journal holds. Raises ClientClosedError."""
+        if self._closed:
+            raise ClientClosedError("the client is closed")
+        feed = JournalFeed(self._connection, request)
+        self._journals.add(feed)
+        return feed
 
     def feed(self, queue: str, max_in_flight: int, kind: type[D], client: Settles[Any]) -> Feed[D]:
         """What `client` will be delivered as messages of this kind. Raises InvalidArgumentError, ClientClosedError."""
@@ -69,6 +80,8 @@ class Session:
         self._closed = True
         for feed in list(self._feeds):
             await self.stopped(feed)
+        for journal in list(self._journals):
+            journal.close()
         await self.producer.close()
         await self.settler.close()
         await self._connection.close()

@@ -28,6 +28,7 @@ from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import FilaError
 from fila.client.feed import Feed
+from fila.client.journal import JournalBatch, JournalEntry, JournalReader, journal_request
 from fila.client.message import ConsumeMessage, Delivery
 from fila.client.reply import ThreadReply
 from fila.client.session import Session
@@ -265,6 +266,37 @@ class Client:
         """
         request = hook_trial(queue, script, headers, payload_size, attempts, error, next_messages)
         return self._thread.run(self._session.admin.try_hook(request))
+
+    def read_journal(
+        self,
+        from_seq: int = 0,
+        *,
+        last: int = 0,
+        max_entries: int = 0,
+        queue: str = "",
+        follow: bool = False,
+    ) -> JournalReader[JournalEntry]:
+        """What happened, entry by entry, from `from_seq` on (0: the oldest), or the last so many.
+
+        `queue` leaves out what is not of that queue. With `follow` it goes on with what happens from now on, over
+        restarts of the broker, until it is closed. Entries before the oldest that the broker has kept are left out:
+        then the first number is larger than `from_seq`.
+        """
+        feed = self._session.journal(journal_request(from_seq, last, max_entries, queue, follow))
+        return JournalReader(self._thread, feed, JournalBatch.entries)
+
+    def read_journal_batches(
+        self,
+        from_seq: int = 0,
+        *,
+        last: int = 0,
+        max_entries: int = 0,
+        queue: str = "",
+        follow: bool = False,
+    ) -> JournalReader[JournalBatch]:
+        """Like `read_journal`, but in pieces, in columns. The first one is empty and says what there is."""
+        feed = self._session.journal(journal_request(from_seq, last, max_entries, queue, follow))
+        return JournalReader(self._thread, feed, lambda batch: [batch])
 
     def list_queues(self) -> list[QueueInfo]:
         """All queues, in the order of their names."""

@@ -30,9 +30,10 @@ _FIRSTS_KEPT = 16_384
 class MessageIds:
     """Turns sequence numbers of one store into UUIDs and back."""
 
-    __slots__ = ("_firsts", "_last", "_last_of", "_ms_of")
+    __slots__ = ("_firsts", "_last", "_last_of", "_ms_of", "node")
 
     def __init__(self, node: int) -> None:
+        self.node = node
         variant, store = 0x8000 | node >> _TAIL_BITS & 0x3F, node & (1 << _TAIL_BITS) - 1
         self._last = [f"-{variant | lower << 6:04x}-{store:012x}".encode() for lower in range(256)]
         self._last_of = {text.decode(): lower for lower, text in enumerate(self._last)}

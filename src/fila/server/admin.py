@@ -17,6 +17,7 @@ from fila.core.errors import ConfigNotFound, InvalidArgument
 from fila.core.ledger import WaitSums
 from fila.core.policy import MAX_THROTTLE_KEYS
 from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
+from fila.server.journal import read_journal
 from fila.server.types import Context
 from fila.storage.codec import QueueRecord
 from fila.v1 import admin_pb2 as pb
@@ -132,6 +133,9 @@ class FilaAdmin:
         query = replace(query, high=min(query.high, until))
         return query if position is None else query.behind(position), until
 
+    async def read_journal(self, request: pb.ReadJournalRequest, context: Context) -> None:
+        await read_journal(self._broker, request, context)
+
 
 def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
     """The service for gRPC."""
@@ -160,6 +164,13 @@ def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
                 method, request.FromString, lambda response: response.SerializeToString()
             )
             for name, (method, request) in methods.items()
+        }
+        | {
+            "ReadJournal": grpc.unary_stream_rpc_method_handler(
+                admin.read_journal,
+                pb.ReadJournalRequest.FromString,
+                pb.ReadJournalResponse.SerializeToString,
+            )
         },
     )
 

@@ -17,10 +17,49 @@ class MessageState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MESSAGE_STATE_READY: _ClassVar[MessageState]
     MESSAGE_STATE_DELAYED: _ClassVar[MessageState]
     MESSAGE_STATE_LEASED: _ClassVar[MessageState]
+
+class JournalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    JOURNAL_KIND_UNSPECIFIED: _ClassVar[JournalKind]
+    JOURNAL_KIND_STARTED: _ClassVar[JournalKind]
+    JOURNAL_KIND_COUNTED: _ClassVar[JournalKind]
+    JOURNAL_KIND_CONSUMERS: _ClassVar[JournalKind]
+    JOURNAL_KIND_ENQUEUED: _ClassVar[JournalKind]
+    JOURNAL_KIND_DUE: _ClassVar[JournalKind]
+    JOURNAL_KIND_LEASED: _ClassVar[JournalKind]
+    JOURNAL_KIND_ACKED: _ClassVar[JournalKind]
+    JOURNAL_KIND_NACKED: _ClassVar[JournalKind]
+    JOURNAL_KIND_EXPIRED: _ClassVar[JournalKind]
+    JOURNAL_KIND_RETURNED: _ClassVar[JournalKind]
+    JOURNAL_KIND_DEAD: _ClassVar[JournalKind]
+    JOURNAL_KIND_REDRIVEN: _ClassVar[JournalKind]
+    JOURNAL_KIND_DROPPED: _ClassVar[JournalKind]
+    JOURNAL_KIND_CREATED: _ClassVar[JournalKind]
+    JOURNAL_KIND_UPDATED: _ClassVar[JournalKind]
+    JOURNAL_KIND_DELETED: _ClassVar[JournalKind]
+    JOURNAL_KIND_CONFIGURED: _ClassVar[JournalKind]
 MESSAGE_STATE_UNSPECIFIED: MessageState
 MESSAGE_STATE_READY: MessageState
 MESSAGE_STATE_DELAYED: MessageState
 MESSAGE_STATE_LEASED: MessageState
+JOURNAL_KIND_UNSPECIFIED: JournalKind
+JOURNAL_KIND_STARTED: JournalKind
+JOURNAL_KIND_COUNTED: JournalKind
+JOURNAL_KIND_CONSUMERS: JournalKind
+JOURNAL_KIND_ENQUEUED: JournalKind
+JOURNAL_KIND_DUE: JournalKind
+JOURNAL_KIND_LEASED: JournalKind
+JOURNAL_KIND_ACKED: JournalKind
+JOURNAL_KIND_NACKED: JournalKind
+JOURNAL_KIND_EXPIRED: JournalKind
+JOURNAL_KIND_RETURNED: JournalKind
+JOURNAL_KIND_DEAD: JournalKind
+JOURNAL_KIND_REDRIVEN: JournalKind
+JOURNAL_KIND_DROPPED: JournalKind
+JOURNAL_KIND_CREATED: JournalKind
+JOURNAL_KIND_UPDATED: JournalKind
+JOURNAL_KIND_DELETED: JournalKind
+JOURNAL_KIND_CONFIGURED: JournalKind
 
 class QueueConfig(_message.Message):
     __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms", "throttle_headers", "cost_header", "max_attempts", "retry_delay_ms", "retry_backoff", "retry_max_delay_ms", "retry_jitter", "script", "script_timeout_ms", "script_memory_bytes")
@@ -617,3 +656,83 @@ class PurgeResponse(_message.Message):
     purged: int
     cursor: str
     def __init__(self, purged: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ReadJournalRequest(_message.Message):
+    __slots__ = ("from_seq", "last", "max_entries", "queue", "follow")
+    FROM_SEQ_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    MAX_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    from_seq: int
+    last: int
+    max_entries: int
+    queue: str
+    follow: bool
+    def __init__(self, from_seq: _Optional[int] = ..., last: _Optional[int] = ..., max_entries: _Optional[int] = ..., queue: _Optional[str] = ..., follow: _Optional[bool] = ...) -> None: ...
+
+class ReadJournalResponse(_message.Message):
+    __slots__ = ("first_available_seq", "next_seq", "position", "store", "records")
+    FIRST_AVAILABLE_SEQ_FIELD_NUMBER: _ClassVar[int]
+    NEXT_SEQ_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    first_available_seq: int
+    next_seq: int
+    position: int
+    store: int
+    records: _containers.RepeatedCompositeFieldContainer[JournalRecord]
+    def __init__(self, first_available_seq: _Optional[int] = ..., next_seq: _Optional[int] = ..., position: _Optional[int] = ..., store: _Optional[int] = ..., records: _Optional[_Iterable[_Union[JournalRecord, _Mapping]]] = ...) -> None: ...
+
+class JournalRecord(_message.Message):
+    __slots__ = ("at_ns", "lanes", "sections")
+    AT_NS_FIELD_NUMBER: _ClassVar[int]
+    LANES_FIELD_NUMBER: _ClassVar[int]
+    SECTIONS_FIELD_NUMBER: _ClassVar[int]
+    at_ns: int
+    lanes: _containers.RepeatedCompositeFieldContainer[JournalLane]
+    sections: _containers.RepeatedCompositeFieldContainer[JournalSection]
+    def __init__(self, at_ns: _Optional[int] = ..., lanes: _Optional[_Iterable[_Union[JournalLane, _Mapping]]] = ..., sections: _Optional[_Iterable[_Union[JournalSection, _Mapping]]] = ...) -> None: ...
+
+class JournalLane(_message.Message):
+    __slots__ = ("queue", "fairness_key", "priority", "weight")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    fairness_key: str
+    priority: int
+    weight: int
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., priority: _Optional[int] = ..., weight: _Optional[int] = ...) -> None: ...
+
+class JournalSection(_message.Message):
+    __slots__ = ("kind", "first_seq", "rows", "lanes", "message_seqs", "attempts", "sizes", "costs", "until_ns", "counts", "causes", "targets", "notes")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    LANES_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_SEQS_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    SIZES_FIELD_NUMBER: _ClassVar[int]
+    COSTS_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_NS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    CAUSES_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    kind: JournalKind
+    first_seq: int
+    rows: int
+    lanes: _containers.RepeatedScalarFieldContainer[int]
+    message_seqs: _containers.RepeatedScalarFieldContainer[int]
+    attempts: _containers.RepeatedScalarFieldContainer[int]
+    sizes: _containers.RepeatedScalarFieldContainer[int]
+    costs: _containers.RepeatedScalarFieldContainer[int]
+    until_ns: _containers.RepeatedScalarFieldContainer[int]
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    causes: _containers.RepeatedScalarFieldContainer[JournalKind]
+    targets: _containers.RepeatedScalarFieldContainer[int]
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, kind: _Optional[_Union[JournalKind, str]] = ..., first_seq: _Optional[int] = ..., rows: _Optional[int] = ..., lanes: _Optional[_Iterable[int]] = ..., message_seqs: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., sizes: _Optional[_Iterable[int]] = ..., costs: _Optional[_Iterable[int]] = ..., until_ns: _Optional[_Iterable[int]] = ..., counts: _Optional[_Iterable[int]] = ..., causes: _Optional[_Iterable[_Union[JournalKind, str]]] = ..., targets: _Optional[_Iterable[int]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -114,6 +114,11 @@ class FilaAdminStub:
                 request_serializer=fila_dot_v1_dot_admin__pb2.PurgeRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.PurgeResponse.FromString,
                 _registered_method=True)
+        self.ReadJournal = channel.unary_stream(
+                '/fila.v1.FilaAdmin/ReadJournal',
+                request_serializer=fila_dot_v1_dot_admin__pb2.ReadJournalRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.ReadJournalResponse.FromString,
+                _registered_method=True)
 
 
 class FilaAdminServicer:
@@ -224,6 +229,13 @@ class FilaAdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadJournal(self, request, context):
+        """Reads what happened, in order, by the numbers of the journal's entries. The first response comes at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -306,6 +318,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.Purge,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.PurgeRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.PurgeResponse.SerializeToString,
+            ),
+            'ReadJournal': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadJournal,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.ReadJournalRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.ReadJournalResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -740,6 +757,33 @@ class FilaAdmin:
             '/fila.v1.FilaAdmin/Purge',
             fila_dot_v1_dot_admin__pb2.PurgeRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.PurgeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadJournal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/ReadJournal',
+            fila_dot_v1_dot_admin__pb2.ReadJournalRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.ReadJournalResponse.FromString,
             options,
             channel_credentials,
             insecure,

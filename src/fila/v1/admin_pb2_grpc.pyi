@@ -56,6 +56,8 @@ class FilaAdminStub:
     """Moves messages of a dead-letter queue back to the queue they came from, oldest first. Leased ones stay."""
     Purge: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PurgeRequest, _admin_pb2.PurgeResponse]
     """Removes messages for good, oldest first. Leased ones stay."""
+    ReadJournal: _grpc.UnaryStreamMultiCallable[_admin_pb2.ReadJournalRequest, _admin_pb2.ReadJournalResponse]
+    """Reads what happened, in order, by the numbers of the journal's entries. The first response comes at once."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -85,6 +87,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Moves messages of a dead-letter queue back to the queue they came from, oldest first. Leased ones stay."""
     Purge: _aio.UnaryUnaryMultiCallable[_admin_pb2.PurgeRequest, _admin_pb2.PurgeResponse]  # type: ignore[assignment]
     """Removes messages for good, oldest first. Leased ones stay."""
+    ReadJournal: _aio.UnaryStreamMultiCallable[_admin_pb2.ReadJournalRequest, _admin_pb2.ReadJournalResponse]  # type: ignore[assignment]
+    """Reads what happened, in order, by the numbers of the journal's entries. The first response comes at once."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -207,5 +211,13 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.PurgeResponse, _abc.Awaitable[_admin_pb2.PurgeResponse]]:
         """Removes messages for good, oldest first. Leased ones stay."""
+
+    @_abc_1.abstractmethod
+    def ReadJournal(
+        self,
+        request: _admin_pb2.ReadJournalRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_admin_pb2.ReadJournalResponse], _abc.AsyncIterator[_admin_pb2.ReadJournalResponse]]:
+        """Reads what happened, in order, by the numbers of the journal's entries. The first response comes at once."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

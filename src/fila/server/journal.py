@@ -1,0 +1,122 @@
+"""ReadJournal: the journal in pieces, each read when the one before has been taken.
+
+A reader costs the broker a piece of about `READ_BYTES` at a time and nothing while it is slow. What is dropped
+meanwhile is missing from what it gets, and the numbers say so.
+"""
+
+import asyncio
+
+from fila.broker.broker import Broker
+from fila.core.errors import InvalidArgument, NotNow, ShuttingDown
+from fila.server.types import Context
+from fila.storage.journal import Field, Record, Section
+from fila.v1 import admin_pb2 as pb
+
+READ_BYTES = 128 << 10
+LOOK_AGAIN_S = 0.05
+"""How often a reader that follows looks for more. It never looks while there is nothing new."""
+
+_COLUMNS = {
+    Field.LANE: "lanes",
+    Field.SEQ: "message_seqs",
+    Field.ATTEMPT: "attempts",
+    Field.SIZE: "sizes",
+    Field.COST: "costs",
+    Field.UNTIL: "until_ns",
+    Field.COUNT: "counts",
+    Field.CAUSE: "causes",
+    Field.TARGET: "targets",
+}
+
+
+async def read_journal(broker: Broker, request: pb.ReadJournalRequest, context: Context) -> None:
+    """Raises InvalidArgument, NotNow or ShuttingDown."""
+    journal = broker.journal
+    if request.from_seq and request.last:
+        raise InvalidArgument("from_seq and last exclude each other")
+    if request.follow and not journal.enabled:
+        raise NotNow("the journal is off, so nothing will come: set journal.enabled in the server's configuration")
+    reading = _Reading(broker, request)
+    await context.write(reading.header())
+    while not reading.done:
+        response = reading.next()
+        await context.write(response)
+        await asyncio.sleep(0)  # what the broker is there for goes first
+        while reading.at_end and not reading.done:
+            if not broker.ready:
+                raise ShuttingDown
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+
+class _Reading:
+    """How far one reader is."""
+
+    def __init__(self, broker: Broker, request: pb.ReadJournalRequest) -> None:
+        self._journal = broker.journal
+        self._store = broker.state.ids.node
+        self._queue = request.queue
+        self._follow = request.follow
+        self._left = request.max_entries or 1 << 64
+        self._end = self._journal.next_entry
+        start = request.from_seq or (max(1, self._end - request.last) if request.last else 1)
+        self._position = max(start, self._journal.first_entry)
+
+    @property
+    def at_end(self) -> bool:
+        return self._position >= self._journal.next_entry
+
+    @property
+    def done(self) -> bool:
+        return self._left <= 0 or (not self._follow and self._position >= self._end)
+
+    def header(self) -> pb.ReadJournalResponse:
+        return pb.ReadJournalResponse(
+            first_available_seq=self._journal.first_entry,
+            next_seq=self._journal.next_entry,
+            position=self._position,
+            store=self._store,
+        )
+
+    def next(self) -> pb.ReadJournalResponse:
+        """The next piece. Its position is behind what it holds."""
+        records, found = [], False
+        for first, record in self._journal.read(self._position, READ_BYTES):
+            found = True
+            if self.done:
+                break
+            written = self._write(first, record)
+            if written.sections:
+                records.append(written)
+        if not found:  # numbers at the end that nothing has
+            self._position = self._journal.next_entry
+        response = self.header()
+        response.records.extend(records)
+        return response
+
+    def _write(self, first: int, record: Record) -> pb.JournalRecord:
+        written = pb.JournalRecord(at_ns=record.at)
+        for section in record.sections:
+            if self._left <= 0:
+                break
+            if not self._queue or record.queue_of(section) == self._queue:
+                taken = section if section.rows <= self._left else section.cut(0, self._left)
+                written.sections.append(_write_section(first, taken))
+                self._left -= taken.rows
+                self._position = first + taken.rows
+            else:
+                self._position = first + section.rows
+            first += section.rows
+        for lane in record.lanes if written.sections else ():
+            written.lanes.add(
+                queue=lane.queue, fairness_key=lane.fairness_key, priority=lane.priority, weight=lane.weight
+            )
+        return written
+
+
+def _write_section(first: int, section: Section) -> pb.JournalSection:
+    written = pb.JournalSection(
+        kind=pb.JournalKind.Name(section.kind), first_seq=first, rows=section.rows, notes=section.texts
+    )
+    for field, column in section.columns.items():
+        getattr(written, _COLUMNS[field]).extend(column)
+    return written
