@@ -130,6 +130,11 @@ class Replay:
 
     on_expired = on_returned = on_nacked
 
+    def on_released(self, entry: Entry) -> None:
+        queue = self._leave(entry, "leased")
+        assert queue.attempts.get(entry.seq, 0) == entry.attempt
+        queue.messages[entry.seq] = _waiting(entry)
+
     def on_dead(self, entry: Entry) -> None:
         queue = self._leave(entry, "leased")
         graves = self.queues[entry.target]

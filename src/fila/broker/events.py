@@ -23,7 +23,7 @@ _ENDED = {
     Failed.NACKED: Kind.NACKED,
     Failed.EXPIRED: Kind.EXPIRED,
     Failed.RETURNED: Kind.RETURNED,
-    Failed.RELEASED: Kind.RETURNED,
+    Failed.RELEASED: Kind.RELEASED,
 }
 
 

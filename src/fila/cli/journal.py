@@ -23,6 +23,7 @@ _COLOURS = {
     "nacked": "yellow",
     "expired": "yellow",
     "returned": "yellow",
+    "released": "yellow",
     "dead": "red",
     "dropped": "red",
 }

@@ -38,8 +38,8 @@ class JournalEntry:
     seq: int
     #: Nanoseconds since the epoch, as all times here.
     at_ns: int
-    #: "started", "counted", "consumers", "enqueued", "due", "leased", "acked", "nacked", "expired", "returned", "dead",
-    #: "redriven", "dropped", "created", "updated", "deleted" or "configured".
+    #: "started", "counted", "consumers", "enqueued", "due", "leased", "acked", "nacked", "expired", "returned",
+    #: "released", "dead", "redriven", "dropped", "created", "updated", "deleted" or "configured".
     kind: str
     queue: str
     fairness_key: str

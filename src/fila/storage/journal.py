@@ -73,6 +73,8 @@ class Kind(IntEnum):
     """A queue with all its messages."""
     CONFIGURED = 17
     """An entry of the runtime configuration was set or removed."""
+    RELEASED = 18
+    """Given back by its consumer without counting an attempt."""
 
 
 class Field(IntEnum):

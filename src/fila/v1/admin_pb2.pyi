@@ -38,6 +38,7 @@ class JournalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOURNAL_KIND_UPDATED: _ClassVar[JournalKind]
     JOURNAL_KIND_DELETED: _ClassVar[JournalKind]
     JOURNAL_KIND_CONFIGURED: _ClassVar[JournalKind]
+    JOURNAL_KIND_RELEASED: _ClassVar[JournalKind]
 MESSAGE_STATE_UNSPECIFIED: MessageState
 MESSAGE_STATE_READY: MessageState
 MESSAGE_STATE_DELAYED: MessageState
@@ -60,6 +61,7 @@ JOURNAL_KIND_CREATED: JournalKind
 JOURNAL_KIND_UPDATED: JournalKind
 JOURNAL_KIND_DELETED: JournalKind
 JOURNAL_KIND_CONFIGURED: JournalKind
+JOURNAL_KIND_RELEASED: JournalKind
 
 class QueueConfig(_message.Message):
     __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms", "throttle_headers", "cost_header", "max_attempts", "retry_delay_ms", "retry_backoff", "retry_max_delay_ms", "retry_jitter", "script", "script_timeout_ms", "script_memory_bytes")
