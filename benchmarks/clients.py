@@ -4,7 +4,9 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import repeat
+from random import getrandbits
 from typing import Any
 
 from benchmarks.harness import Gate
@@ -13,14 +15,22 @@ from fila import AsyncClient, AsyncConsumeMessage, Client, OutgoingMessage
 KEY_HEADER = "tenant"
 WEIGHT_HEADER = "weight"
 
+#: Fairness keys of workloads that are not about how many there are.
+TENANTS = 20
+
 # A benchmark that waits for a slow machine is right; one that gives up half-way is useless.
 _TIMEOUT_S = 60.0
 
 
-def produce(gate: Gate, addr: str, queue: str, count: int, size: int, keys: int = 0) -> None:
-    """Enqueue `count` messages of `size` bytes with `enqueue_many`, in turn for each of `keys` fairness keys."""
+def produce(gate: Gate, addr: str, queue: str, count: int, size: int, keys: int = 0, sampled_every: int = 0) -> None:
+    """Enqueue `count` messages of `size` bytes with `enqueue_many`, in turn for each of `keys` fairness keys.
+
+    One in `sampled_every` carries the context of a sampled trace.
+    """
     payload = b"x" * size
     messages: Iterable[OutgoingMessage | bytes] = _keyed(count, payload, keys) if keys else repeat(payload, count)
+    if sampled_every:
+        messages = _traced(messages, sampled_every)
 
     async def run() -> None:
         async with AsyncClient(addr, timeout=_TIMEOUT_S) as client:
@@ -203,6 +213,15 @@ def first_message(addr: str, queue: str) -> None:
 
 async def _ack(message: AsyncConsumeMessage) -> None:
     await message.ack()
+
+
+def _traced(messages: Iterable[Any], every: int) -> Iterator[OutgoingMessage]:
+    for number, message in enumerate(messages):
+        if number % every:
+            yield message
+        else:
+            context = f"00-{getrandbits(128):032x}-{getrandbits(64):016x}-01"
+            yield replace(message, headers={**message.headers, "traceparent": context})
 
 
 def _keyed(count: int, payload: bytes, keys: int) -> Iterator[OutgoingMessage]:

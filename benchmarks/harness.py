@@ -9,6 +9,7 @@ Rules of this file:
 import multiprocessing
 import os
 import resource
+import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -154,12 +155,20 @@ def run_together(server_pid: int | None, clients: Sequence[ClientProcess]) -> Me
 
 
 @contextmanager
-def fresh_server(**queue: Any) -> Iterator[ServerProcess]:
-    """A server with its own empty data directory, the default configuration, and one queue."""
-    with ServerProcess(start_timeout=120) as server:
+def fresh_server(*, config: str = "", **queue: Any) -> Iterator[ServerProcess]:
+    """A server with its own empty data directory, the default configuration but for `config`, and one queue."""
+    with ServerProcess(start_timeout=120, config=config) as server:
         with Client(server.addr) as client:
             client.create_queue(QUEUE, **queue)
         yield server
+
+
+def free_port() -> int:
+    """A port that nobody uses at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def cpu_s(pid: int) -> float:

@@ -7,6 +7,7 @@ from benchmarks.workloads.latency import LATENCY
 from benchmarks.workloads.ledger import LEDGER
 from benchmarks.workloads.lua import HOOKS, LUA
 from benchmarks.workloads.recovery import RECOVERY
+from benchmarks.workloads.telemetry import TELEMETRY
 from benchmarks.workloads.throttles import DECISION, PARKED, RATES
 from benchmarks.workloads.throughput import DRAIN, ENQUEUE, LIFECYCLE, ONE_BY_ONE
 
@@ -23,6 +24,7 @@ WORKLOADS: tuple[Workload, ...] = (
     HOOKS,
     LEDGER,
     JOURNAL,
+    TELEMETRY,
     RECOVERY,
     DECISION,
     PARKED,
