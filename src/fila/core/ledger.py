@@ -31,6 +31,9 @@ MAX_STEPS = 2048
 MAX_RETURNED = 100_000
 """Messages that are ready at a time of their own of which that is remembered."""
 
+MAX_ASKED = 10_000
+"""Messages of a queue whose waits can be asked for."""
+
 MAX_SEGMENTS = 64
 """Stretches in which a throttle held a lane up that are remembered."""
 
@@ -164,7 +167,7 @@ class WaitSums:
 class Ledger:
     """The waits of one queue."""
 
-    __slots__ = ("_returned", "_skip", "idle", "keys", "sums")
+    __slots__ = ("_asked", "_returned", "_skip", "idle", "keys", "sums")
 
     def __init__(self, now: int) -> None:
         self.idle = Timeline(now, on=True)
@@ -174,6 +177,17 @@ class Ledger:
         self._returned: dict[int, tuple[int, int]] = {}
         """When the wait of a message began and when it was ready, where that is not when it was enqueued."""
         self._skip = SAMPLE
+        self._asked: dict[int, Wait | None] = {}
+        """Messages whose next wait somebody wants to know, and the wait once it is over."""
+
+    def ask(self, seq: int) -> None:
+        """Account for a message whether or not it is one in `SAMPLE`."""
+        if len(self._asked) < MAX_ASKED:
+            self._asked[seq] = None
+
+    def answer(self, seq: int) -> Wait | None:
+        """How a message that was asked for had waited; None if it was not, or waits still."""
+        return self._asked.pop(seq, None)
 
     def came_back(self, seq: int, leased: int, ready: int) -> None:
         """A message that was delivered before is ready again, now or later."""
@@ -211,6 +225,10 @@ class Ledger:
             self._of_key(lane.key.name).add(wait)
             at += SAMPLE
         self._skip = at - len(messages)
+        if self._asked:
+            for lane, seq, _ in messages:
+                if seq in self._asked:
+                    self._asked[seq] = self.split(lane, seq, seq in attempts, now)
         if self._returned:
             for _, seq, _ in messages:
                 self._returned.pop(seq, None)

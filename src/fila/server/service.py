@@ -81,7 +81,7 @@ class FilaService:
                     size += more
                     writer.write(messages, parts)
                     if self._tracer is not None:
-                        self._tracer.leased(queue.name, messages, leased_at, self._broker.now())
+                        self._tracer.leased(queue, messages, leased_at, self._broker.now())
                 if parts:
                     response, parts = b"".join(parts), []
                     await context.write(response)

@@ -77,6 +77,19 @@ SHARE = Metric(
     "What a fairness key got of the last deliveries, divided by what it should have got by its weight and demand",
 )
 
+KEY_WAIT = Metric(
+    "fila.fairness.wait",
+    Kind.COUNTER,
+    (*_KEY, "part"),
+    "Where the waits of a fairness key's messages went, of one delivery in 32",
+    "s",
+)
+
+WAIT = Metric("fila.wait.duration", Kind.HISTOGRAM, _QUEUE, "How long messages had waited, of one delivery in 32", "s")
+WAIT_PARTS = Metric(
+    "fila.wait.parts", Kind.COUNTER, (*_QUEUE, "part"), "Where the waits of messages went, of one delivery in 32", "s"
+)
+
 ROUNDS = Metric("fila.scheduler.drr.rounds", Kind.COUNTER, _QUEUE, "Rounds of the scheduler", "{round}")
 ACTIVE_KEYS = Metric(
     "fila.scheduler.drr.active_keys", Kind.GAUGE, _QUEUE, "Fairness keys with messages that could go out", "{key}"
@@ -163,6 +176,9 @@ CATALOG: tuple[Metric, ...] = (
     PENDING,
     KEY_OLDEST,
     SHARE,
+    KEY_WAIT,
+    WAIT,
+    WAIT_PARTS,
     ROUNDS,
     ACTIVE_KEYS,
     TURNS,

@@ -56,7 +56,7 @@ class Telemetry:
         self._senders: list[Sender] = []
         self._watch: Watch | None = None
         self.prometheus_port = 0
-        self.tracer = Tracer(broker.state.ids) if config.otlp_endpoint and config.traces else None
+        self.tracer = Tracer(broker.state) if config.otlp_endpoint and config.traces else None
         """Notes spans; None when nobody wants them."""
 
     async def start(self) -> None:

@@ -17,7 +17,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from fila.broker.commands import AckGroup, Failure, Incoming, Nack, Outcome
-from fila.core.ids import MessageIds
+from fila.broker.queue import QueueState
+from fila.broker.state import BrokerState
+from fila.core.ledger import Wait
 from fila.core.pending import Lane
 
 HEADER = "traceparent"
@@ -59,6 +61,7 @@ class Note(NamedTuple):
     began: int
     ended: int
     error: str = ""
+    wait: Wait | None = None
 
 
 class Held(NamedTuple):
@@ -77,8 +80,9 @@ def read_parent(text: str) -> Parent | None:
 class Tracer:
     """Notes spans. Lives on the broker's event loop."""
 
-    def __init__(self, ids: MessageIds) -> None:
-        self._ids = ids
+    def __init__(self, state: BrokerState) -> None:
+        self._queues = state.queues
+        self._ids = state.ids
         self._notes: list[Note] = []
         self._held: dict[str, Held] = {}
         self.noted = 0
@@ -101,9 +105,12 @@ class Tracer:
                 self._note(Note(Operation.ENQUEUE, parent, message.queue, "", "", began, ended, error))
             elif message.lane is not None:  # else it was there already, and this is the second answer
                 key = message.lane.key.name
+                queue = self._queues.get(message.queue)
+                if queue is not None:
+                    queue.ledger.ask(outcome)
                 self._note(Note(Operation.ENQUEUE, parent, message.queue, self._ids.text(outcome), key, began, ended))
 
-    def leased(self, queue: str, messages: list[tuple[int, Lane, bytes]], began: int, ended: int) -> None:
+    def leased(self, queue: QueueState, messages: list[tuple[int, Lane, bytes]], began: int, ended: int) -> None:
         """Messages went to a consumer, with their records."""
         for seq, lane, record in messages:
             at = record.find(_ENCODED, 0, SEARCHED_BYTES)
@@ -114,7 +121,8 @@ class Tracer:
             if parent is not None:
                 message_id, key = self._ids.text(seq), lane.key.name
                 self._hold(message_id, Held(parent, key))
-                self._note(Note(Operation.LEASE, parent, queue, message_id, key, began, ended))
+                wait = queue.ledger.answer(seq)
+                self._note(Note(Operation.LEASE, parent, queue.name, message_id, key, began, ended, wait=wait))
 
     def settled(self, acks: list[AckGroup], nacks: list[Nack], failures: list[Failure], began: int, ended: int) -> None:
         """A consumer said what became of messages."""

@@ -24,6 +24,7 @@ from fila.telemetry.rest import Rest
 from fila.telemetry.samples import Samples
 from fila.telemetry.scripts import ScriptTally
 from fila.telemetry.throttles import ThrottleWatch
+from fila.telemetry.waits import WaitTally
 
 STEP = 1000
 """How many keys or queues are looked at in one step."""
@@ -46,6 +47,7 @@ class _Tallies:
 
     keys: KeyTally
     scripts: ScriptTally = field(default_factory=ScriptTally)
+    waits: WaitTally = field(default_factory=WaitTally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,10 @@ class Watch:
             samples[catalog.PENDING].append(((OTHER, OTHER), pending))
 
     def _tell_keys(self, samples: Samples, queue: QueueState, scan: _Scan) -> None:
-        now = self._clock()
-        for name, figures in self._named[queue].keys.figures(scan.candidates, now).items():
+        now, tallies = self._clock(), self._named[queue]
+        told = tallies.keys.figures(scan.candidates, now)
+        tallies.waits.tell(samples, queue, list(told))
+        for name, figures in told.items():
             labels = (queue.name, name)
             samples[catalog.THROUGHPUT].append((labels, figures.throughput))
             samples[catalog.PENDING].append((labels, figures.pending))

@@ -80,6 +80,11 @@ def test_one_trace_shows_producer_broker_and_consumer(collector, traced):
     assert len({attributes(span)["msg_id"] for span in broker}) == 3
     assert len({span.span_id for span in broker}) == 9
     assert all(span.start_time_unix_nano <= span.end_time_unix_nano for span in broker)
+    for span in broker:
+        waits = {one.key: one.value.double_value for one in span.attributes if one.key.startswith("wait")}
+        whole = waits.pop("wait_ms", None)
+        assert (whole is not None) == (span.name == "fila.lease")
+        assert sum(waits.values()) == pytest.approx(whole or 0)
 
 
 def unary(server, metadata, **fields):

@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 from fila.broker.commands import AckGroup, Failure, Nack
 from fila.core.errors import InvalidArgument, MessageNotFound
-from fila.core.ids import MessageIds
 from fila.core.pending import FairKey, Lane
 from fila.server.codec import add_header, read_message
 from fila.telemetry import tracing
 from fila.telemetry.tracing import Operation, Parent, Tracer, read_parent
 from fila.v1.service_pb2 import EnqueueRequest
-from tests.helpers.broker import START, incoming
+from tests.helpers.broker import MS, START, Driver, incoming
 
-IDS = MessageIds(1)
+DRIVER = Driver()
+QUEUE = DRIVER.create("q")
+IDS = DRIVER.state.ids
 PARENT = Parent("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
 SAMPLED = f"00-{PARENT.trace}-{PARENT.span}-01"
 UNSAMPLED = f"00-{PARENT.trace}-{PARENT.span}-00"
@@ -36,7 +37,7 @@ def stored(header, payload=b"x"):
 
 
 def lease(tracer, *records):
-    tracer.leased("q", [(START + number, LANE, record) for number, record in enumerate(records)], 1, 2)
+    tracer.leased(QUEUE, [(START + number, LANE, record) for number, record in enumerate(records)], 1, 2)
 
 
 def test_a_parent_is_read_only_from_a_sampled_context():
@@ -53,30 +54,30 @@ def test_whatever_the_header_says_it_is_a_parent_or_none(text):
 
 
 def test_an_enqueue_is_noted_for_sampled_messages_alone():
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     tracer.enqueued([sent(SAMPLED), sent(UNSAMPLED), sent("")], [START, START + 1, START + 2], 1, 2)
     (note,) = tracer.take()
-    assert note == (Operation.ENQUEUE, PARENT, "q", IDS.text(START), "acme", 1, 2, "")
+    assert note == (Operation.ENQUEUE, PARENT, "q", IDS.text(START), "acme", 1, 2, "", None)
     assert tracer.take() == []
     assert tracer.noted == 1
 
 
 def test_a_refused_message_is_noted_with_its_error_and_a_repeated_one_is_not():
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     tracer.enqueued([sent(SAMPLED, None), sent(SAMPLED, None)], [InvalidArgument("no"), START], 1, 2)
     (note,) = tracer.take()
     assert (note.error, note.message_id) == ("InvalidArgument", "")
 
 
 def test_a_lease_is_noted_by_the_header_in_the_record():
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     lease(tracer, stored(SAMPLED), stored(UNSAMPLED), stored(""), b"", stored("")[:3])
     (note,) = tracer.take()
-    assert note == (Operation.LEASE, PARENT, "q", IDS.text(START), "acme", 1, 2, "")
+    assert note == (Operation.LEASE, PARENT, "q", IDS.text(START), "acme", 1, 2, "", None)
 
 
 def test_a_header_that_is_cut_off_or_not_text_is_no_header():
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     whole = stored(SAMPLED)
     at = whole.index(b"00-4bf9")
     lease(tracer, whole[: at + 20], whole.replace(b"00-4bf9", b"\xff\xfe\xfd\xfc\xfb\xfa\xf9"))
@@ -84,7 +85,7 @@ def test_a_header_that_is_cut_off_or_not_text_is_no_header():
 
 
 def test_acks_and_nacks_are_noted_for_traced_messages_that_are_held():
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     lease(tracer, stored(SAMPLED), stored(""), stored(SAMPLED), stored(SAMPLED))
     ids = [IDS.text(START + number) for number in range(4)]
     tracer.take()
@@ -101,14 +102,14 @@ def test_acks_and_nacks_are_noted_for_traced_messages_that_are_held():
 
 def test_too_many_notes_are_dropped_and_counted(monkeypatch):
     monkeypatch.setattr(tracing, "MAX_NOTES", 2)
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     lease(tracer, *[stored(SAMPLED)] * 5)
     assert (len(tracer.take()), tracer.noted, tracer.dropped) == (2, 2, 3)
 
 
 def test_of_too_many_held_messages_the_oldest_is_forgotten(monkeypatch):
     monkeypatch.setattr(tracing, "MAX_HELD", 2)
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     lease(tracer, *[stored(SAMPLED)] * 3)
     tracer.take()
     ids = [IDS.text(START + number) for number in range(3)]
@@ -124,13 +125,31 @@ def test_the_header_is_found_beside_others():
     decoded = EnqueueRequest.FromString(message.body)
     assert dict(decoded.headers) == dict(message.headers)
     assert decoded.headers["traceparent"] == SAMPLED
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     lease(tracer, message.body)
     assert len(tracer.take()) == 1
 
 
 def test_nothing_is_noted_of_what_is_no_traced_message():
-    tracer = Tracer(IDS)
+    tracer = Tracer(DRIVER.state)
     tracer.settled([AckGroup("q", ["x"])], [], [], 1, 2)
     tracer.enqueued([SimpleNamespace(headers={}, queue="q", lane=None)], [START], 1, 2)
     assert tracer.take() == []
+
+
+def test_a_lease_says_where_the_wait_went():
+    driver = Driver()
+    queue = driver.create("q")
+    tracer = Tracer(driver.state)
+    message = incoming("q", stored(SAMPLED), headers={"traceparent": SAMPLED}, delay_ms=500)
+    (seq,) = driver.enqueue(message)
+    tracer.enqueued([message], [seq], 1, 2)
+    driver.advance(500)
+    driver.advance(250)
+    driver.join("q")
+    driver.settle_down()
+    tracer.take()
+    tracer.leased(queue, [(seq, message.lane, message.body)], 3, 4)
+    (note,) = tracer.take()
+    assert (note.wait.whole, note.wait.delay, note.wait.no_consumer) == (750 * MS, 500 * MS, 250 * MS)
+    assert queue.ledger.answer(seq) is None

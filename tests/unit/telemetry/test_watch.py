@@ -1,11 +1,13 @@
 """Looking at a broker: what is told by name, what together, and in which steps."""
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from fila.broker.commands import UpdateQueue
 from fila.broker.queue import Counters
+from fila.core.ledger import SAMPLE
 from fila.core.throttle import Limit
 from fila.telemetry import catalog
 from fila.telemetry.keys import OTHER, WINDOW_NS, fair_shares
@@ -200,6 +202,25 @@ def test_a_ratio_is_that_of_the_window_and_not_of_all_time():
     driver.leave(consumer)
 
 
+def test_waits_are_told_by_queue_key_and_part_and_never_shrink():
+    driver = Driver()
+    fair(driver)
+    watch = watch_of(driver)
+    send(driver, "q", a=2 * SAMPLE)
+    driver.now += 3 * SECOND
+    driver.join("q")
+    driver.settle_down()
+    for _ in range(2):
+        samples = watch.look()
+        spread = dict(samples[catalog.WAIT])[("q",)]
+        assert (sum(spread.counts), spread.total) == (2, pytest.approx(6))
+        at = next(number for number, count in enumerate(spread.counts) if count)
+        assert spread.bounds[at - 1] <= 3 < spread.bounds[at]
+        assert dict(samples[catalog.WAIT_PARTS])["q", "no_consumer"] == pytest.approx(6)
+        assert dict(samples[catalog.KEY_WAIT])["q", "a", "no_consumer"] == pytest.approx(6)
+        driver.queue("q").ledger.keys.clear()  # as if the key had not been served for long
+
+
 def throttled(driver, **limits):
     driver.create("q", fairness_header="key", throttle_headers=("t",))
     for name, limit in limits.items():
@@ -306,3 +327,14 @@ def test_hooks_tell_how_long_they_took_and_how_often_they_failed_also_after_a_ch
 )
 def test_fair_shares_follow_weights_up_to_what_is_wanted(supply, wanted, weights, expected):
     assert fair_shares(supply, wanted, weights) == pytest.approx(expected)
+
+
+def test_the_documentation_has_every_metric_as_it_is():
+    text = (Path(__file__).parents[3] / "docs" / "observability.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `fila.") and line.count("|") == 5]
+    expected = [
+        f"| `{metric.name}` | {metric.kind.value} | {', '.join(f'`{label}`' for label in metric.labels)} | "
+        f"{metric.help}{' (s)' if metric.unit == 's' else ''} |"
+        for metric in catalog.CATALOG
+    ]
+    assert [row for row in rows if "| counter |" in row or "| gauge |" in row or "| histogram |" in row] == expected
