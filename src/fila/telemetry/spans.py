@@ -1,6 +1,7 @@
 """Spans to an OTLP collector. Runs in a thread of its own: nothing here touches the broker.
 
-Notes become protobuf straight away. By way of the SDK's own span objects each would take several times as long, of an interpreter that the broker needs.
+Notes become protobuf straight away. By way of the SDK's own span objects each would take several times as long,
+of an interpreter that the broker needs.
 """
 
 from collections.abc import Mapping, Sequence
