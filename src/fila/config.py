@@ -179,6 +179,24 @@ class LimitsConfig(Section):
     max_in_flight: int = _whole(65_535, 1, 10_000_000)
     max_delay_ms: int = _whole(365 * DAY_MS, 0, 36_500 * DAY_MS)
     max_queues: int = _whole(10_000, 1, 10_000_000)
+    #: Messages of one claim.
+    max_claim_messages: int = _whole(100_000, 1, 1_000_000)
+    #: How long a claim may last from when it was made or extended.
+    max_claim_lease_ms: int = _whole(DAY_MS, 1, 365 * DAY_MS)
+    #: Claims of one group that are not acked.
+    max_claims: int = _whole(100, 1, 10_000)
+    #: Groups of one queue.
+    max_groups: int = _whole(100, 1, 10_000)
+    #: Messages that are staged for one transaction.
+    max_transaction_messages: int = _whole(5_000_000, 1, 1_000_000_000)
+    #: Bytes that are staged for one transaction.
+    max_transaction_bytes: int = _whole(GIB, 1, 1024 * GIB)
+    #: Bytes that are staged for all transactions.
+    max_staged_bytes: int = _whole(4 * GIB, 1, 1024 * GIB)
+    #: How long what was staged may wait for its commit.
+    max_transaction_ttl_ms: int = _whole(7 * DAY_MS, 1, 365 * DAY_MS)
+    #: Producers whose last transaction is remembered.
+    max_transaction_producers: int = _whole(10_000, 1, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def plan_delete(state: BrokerState, tick: Tick, command: DeleteQueue) -> int:
 def _plan_removal(tick: Tick, queue: QueueState) -> None:
     batch, prefix = tick.batch, queue.prefix
     batch.delete(Family.QUEUES, prefix)
-    for family in (Family.MESSAGES, Family.LEASES, Family.ATTEMPTS):
+    for family in (Family.MESSAGES, Family.LEASES, Family.ATTEMPTS, Family.CLAIMS):
         batch.delete_range(family, prefix, keys.after(prefix))
     batch.delete_range(Family.DEDUP, keys.KEY_MARK + prefix, keys.after(keys.KEY_MARK + prefix))
     for grant in queue.leases.grants():

@@ -27,6 +27,7 @@ from fila.broker.engine import Engine, Load
 from fila.broker.explain import Explanation, Found, explain, first_of, next_of, search
 from fila.broker.failure import Death, death_of, failures_of
 from fila.broker.queue import QueueState
+from fila.broker.reading import Readers
 from fila.broker.redrive import source_of
 from fila.broker.search import Match, Query, Search, Steps
 from fila.broker.stats import KeyOrder, QueueStats, QueueSummary, look, summarize
@@ -116,7 +117,7 @@ class Broker:
         self.state = engine.state
         self.journal = engine.journal
         self._engine = engine
-        self._store = store
+        self.store = store
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
@@ -125,38 +126,39 @@ class Broker:
         self._subscriptions: dict[int, Subscription] = {}
         self._stopping = False
         self._closed = False
+        self.readers = Readers(self)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Raises when the broker cannot go on because of a defect of its own."""
         self._schedule()
 
     async def enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> list[Outcome]:
-        return await self._do(lambda reply: Enqueue(messages, reply, producer, sequence))  # type: ignore[no-any-return]
+        return await self.do(lambda reply: Enqueue(messages, reply, producer, sequence))  # type: ignore[no-any-return]
 
     async def settle(self, command: Callable[[Callable[[Any], None]], Settle]) -> list[Failure]:
-        return await self._do(command)  # type: ignore[no-any-return]
+        return await self.do(command)  # type: ignore[no-any-return]
 
     async def create_queue(self, record: QueueRecord) -> None:
-        await self._do(lambda reply: CreateQueue(record, reply))
+        await self.do(lambda reply: CreateQueue(record, reply))
 
     async def update_queue(self, name: str, changes: Mapping[str, Any]) -> QueueRecord:
-        return await self._do(lambda reply: UpdateQueue(name, changes, reply))  # type: ignore[no-any-return]
+        return await self.do(lambda reply: UpdateQueue(name, changes, reply))  # type: ignore[no-any-return]
 
     async def delete_queue(self, name: str, force: bool = False) -> int:
-        return await self._do(lambda reply: DeleteQueue(name, reply, force))  # type: ignore[no-any-return]
+        return await self.do(lambda reply: DeleteQueue(name, reply, force))  # type: ignore[no-any-return]
 
     async def set_config(self, key: str, value: str | None, by: str) -> str | None:
         """Set or remove an entry of the runtime configuration. Returns the value before, if there was one."""
-        return await self._do(lambda reply: SetConfig(key, value, reply, by))  # type: ignore[no-any-return]
+        return await self.do(lambda reply: SetConfig(key, value, reply, by))  # type: ignore[no-any-return]
 
     async def pause_queue(self, name: str, paused: bool) -> None:
         """Deliver nothing of a queue, or deliver again. Kept over restarts."""
-        await self._do(lambda reply: UpdateQueue(name, {"paused": paused}, reply))
+        await self.do(lambda reply: UpdateQueue(name, {"paused": paused}, reply))
 
     async def peek(self, name: str, query: Query, most: int) -> Seen:
         """Look at messages without taking them. Raises QueueNotFound."""
         queue = self.state.queue(name)
-        walk = Search(self._store, queue, query, read=True)
-        matches = await self._step_by_step(walk.next(most, EFFORT_A_CALL))
+        walk = Search(self.store, queue, query, read=True)
+        matches = await self.step_by_step(walk.next(most, EFFORT_A_CALL))
         return Seen(queue, matches, None if walk.done else walk.position)
 
     async def redrive(self, name: str, query: Query, sweep: Sweep) -> tuple[int, int | None]:
@@ -177,18 +179,18 @@ class Broker:
     async def _sweep(
         self, name: str, query: Query, sweep: Sweep, command: type[Redrive | Purge]
     ) -> tuple[int, int | None]:
-        walk = Search(self._store, self.state.queue(name), query)
+        walk = Search(self.store, self.state.queue(name), query)
         count, wanted = 0, sweep.count or EVERYTHING
         while count < wanted and not walk.done:
             if sweep.bounded and walk.effort >= EFFORT_A_CALL:
                 break
             most = min(wanted - count, MOVED_AT_ONCE)
-            found = [match.place for match in await self._step_by_step(walk.next(most, EFFORT_A_CALL))]
+            found = [match.place for match in await self.step_by_step(walk.next(most, EFFORT_A_CALL))]
             if sweep.dry_run:
                 count += len(found)
                 continue
             while found:
-                swept: Swept = await self._do(partial(command, name, found))
+                swept: Swept = await self.do(partial(command, name, found))
                 count += swept.done
                 found = [place for place in found if place.seq > swept.last]
                 await asyncio.sleep(0)  # such commands have a tick to themselves: let one come that delivers
@@ -196,9 +198,9 @@ class Broker:
 
     def failures_of(self, queue: QueueState, seq: int) -> list[tuple[int, AttemptRecord]]:
         """The failed attempts of a message that are remembered."""
-        return failures_of(self._store, queue, seq)
+        return failures_of(self.store, queue, seq)
 
-    async def _step_by_step(self, steps: Steps[T]) -> T:
+    async def step_by_step(self, steps: Steps[T]) -> T:
         """Do what takes long a little at a time, so that nobody has to wait for it."""
         while True:
             try:
@@ -212,7 +214,7 @@ class Broker:
 
     def death_of(self, queue: QueueState, seq: int) -> Death | None:
         """How a dead letter died; None for a message that did not."""
-        return death_of(self._store, queue.name, seq)
+        return death_of(self.store, queue.name, seq)
 
     def list_queues(self) -> list[QueueSummary]:
         return [summarize(self.state.queues[name]) for name in sorted(self.state.queues)]
@@ -266,7 +268,7 @@ class Broker:
         selection = queue.drr.select(count, self._clock())
         queue.drr.rollback(selection)
         stored = [lane.prefix + keys.u64(seq) for lane, seq, _ in selection.messages]
-        records = self._store.get_many(Family.MESSAGES, stored)
+        records = self.store.get_many(Family.MESSAGES, stored)
         for (_, seq, _), record in zip(selection.messages, records, strict=True):
             if record is not None:
                 headers, payload_bytes = self.state.scripts.read_body(record[len(codec.head_of(record)) :])
@@ -305,9 +307,13 @@ class Broker:
         self._engine.want(queue_name)
         self._schedule()
 
-    def read(self, queue: QueueState, grant: Grant) -> Iterator[list[tuple[int, Lane, bytes]]]:
-        """The messages of a grant, about `READ_BYTES` at a time, without those that it no longer holds."""
-        members = list(grant.members.values())
+    def read(
+        self, queue: QueueState, grant: Grant, chosen_of: list[Taken] | None = None
+    ) -> Iterator[list[tuple[int, Lane, bytes]]]:
+        """The messages of a grant, or some of them, about `READ_BYTES` at a time, without those that it no longer
+        holds: sequence number, lane, record.
+        """
+        members = list(grant.members.values()) if chosen_of is None else chosen_of
         start, step = 0, READ_FIRST
         while start < len(members):
             chosen = members[start : start + step]
@@ -324,7 +330,7 @@ class Broker:
         # In the order of the store, where the next one often stands beside the last: a quarter cheaper.
         stored = sorted([(lane.prefix + keys.u64(seq), seq) for lane, seq, _ in messages if seq not in recent])
         if stored:
-            records = self._store.get_many(Family.MESSAGES, [key for key, _ in stored])
+            records = self.store.get_many(Family.MESSAGES, [key for key, _ in stored])
             recent.update((seq, record) for (_, seq), record in zip(stored, records, strict=True) if record)
         return [(seq, lane, recent[seq]) for lane, seq, _ in messages if seq in recent]
 
@@ -339,9 +345,10 @@ class Broker:
         self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
-        self._store.close()
+        self.store.close()
 
-    async def _do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
+    async def do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
+        """Have a command done and wait for its answer. Raises what it is answered with, Overloaded or ShuttingDown."""
         if self._stopping:
             raise ShuttingDown
         future: asyncio.Future[Any] = self._loop.create_future()

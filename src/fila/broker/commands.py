@@ -207,6 +207,78 @@ class Purge:
         return len(self.places)
 
 
-Command = Enqueue | Settle | ReturnGrants | CreateQueue | UpdateQueue | DeleteQueue | SetConfig | Redrive | Purge
-ALONE = (CreateQueue, UpdateQueue, DeleteQueue, SetConfig, Redrive, Purge)
+@dataclass(slots=True)
+class MakeClaim:
+    """A step in making a claim: some more of its messages. Answered with how far it is."""
+
+    queue: str
+    group: str
+    after: int
+    most: int
+    reply: Callable[[Any], None]
+    lease_ms: int = 0
+    epoch: int = 0
+    cap: int = 0
+    size: int = 1
+
+
+@dataclass(slots=True)
+class AckClaims:
+    """Answered with what was acked."""
+
+    queue: str
+    group: str
+    upto: int
+    reply: Callable[[Any], None]
+    epoch: int = 0
+    size: int = 1
+
+
+@dataclass(slots=True)
+class ExtendClaims:
+    """Answered with the claims that last longer, and those that have expired."""
+
+    queue: str
+    group: str
+    lease_ms: int
+    reply: Callable[[Any], None]
+    epoch: int = 0
+    size: int = 1
+
+
+@dataclass(slots=True)
+class DropGroup:
+    queue: str
+    group: str
+    reply: Callable[[Any], None]
+    size: int = 1
+
+
+Command = (
+    Enqueue
+    | Settle
+    | ReturnGrants
+    | CreateQueue
+    | UpdateQueue
+    | DeleteQueue
+    | SetConfig
+    | Redrive
+    | Purge
+    | MakeClaim
+    | AckClaims
+    | ExtendClaims
+    | DropGroup
+)
+ALONE = (
+    CreateQueue,
+    UpdateQueue,
+    DeleteQueue,
+    SetConfig,
+    Redrive,
+    Purge,
+    MakeClaim,
+    AckClaims,
+    ExtendClaims,
+    DropGroup,
+)
 """Commands that have a tick to themselves, so that no other command has to foresee them."""

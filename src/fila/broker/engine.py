@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from fila.broker.admin import plan_create, plan_delete, plan_update
+from fila.broker.claims import plan_ack_claims, plan_claim, plan_drop_group, plan_extend_claims
 from fila.broker.commands import (
     ALONE,
+    AckClaims,
     Command,
     CreateQueue,
     DeleteQueue,
+    DropGroup,
     Enqueue,
+    ExtendClaims,
+    MakeClaim,
     Purge,
     Redrive,
     ReturnGrants,
@@ -132,11 +137,11 @@ class Engine:
         """Whether the next tick has something to do at once."""
         if now < self._resting_until:
             return any(not isinstance(command, ReturnGrants) for command in self._commands)
-        return bool(self._commands or self._wanted)
+        return bool(self._commands or self._wanted or self.state.chores)
 
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
-        if self._wanted or self._commands:
+        if self._wanted or self._commands or self.state.chores:
             return self._resting_until
         due_at = min(self._due_at, self.state.throttles.next_wakeup() or NEVER)
         return None if due_at == NEVER else max(due_at, self._resting_until)
@@ -192,6 +197,8 @@ class Engine:
         if tick.now >= self._next_sweep:
             self._next_sweep = tick.now + SWEEP_EVERY
             self._plan_sweep(tick)
+        if self.state.chores and self.state.chores[0](tick):
+            tick.on_commit.append(self.state.chores.popleft)
         if tick.now < self._due_at:
             return
         budget = self._config.max_tick_messages
@@ -259,6 +266,16 @@ class Engine:
                 return swept
             case SetConfig():
                 return plan_setting(self.state, tick, command)
+            case MakeClaim():
+                return plan_claim(self.state, tick, command)
+            case AckClaims():
+                return plan_ack_claims(self.state, tick, command)
+            case ExtendClaims():
+                extended = plan_extend_claims(self.state, tick, command)
+                tick.on_commit.append(self._look_up_due)
+                return extended
+            case DropGroup():
+                plan_drop_group(self.state, tick, command)
         return None
 
     def _plan_deliveries(self, tick: Tick) -> None:
@@ -306,6 +323,9 @@ class Engine:
         self._want_throttled(tick.now)
         if tick.now >= self._due_at:
             self._due_at = self._earliest()
+
+    def _look_up_due(self) -> None:
+        self._due_at = self._earliest()
 
     def _earliest(self) -> int:
         """When the next lease or delay of any queue ends."""
@@ -425,7 +445,7 @@ class Engine:
             queue.consumers.serve_after(delivery.last)
 
     def _roll_back(self, tick: Tick) -> None:
-        for delivery in tick.delivered:
+        for delivery in reversed(tick.delivered):
             delivery.queue.drr.rollback(delivery.selection)
             self._wanted[delivery.queue.name] = None
         self._want_throttled(tick.now)

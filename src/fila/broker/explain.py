@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from fila.broker.queue import QueueState
+from fila.core.claims import Claim
 from fila.core.errors import NoSuchMessage, quoted
 from fila.core.lifecycle import State
 from fila.core.pending import FairKey, Lane
@@ -71,6 +72,7 @@ class Found:
     until: int = 0
     """When its delay or its lease ends."""
     consumer: int = 0
+    claim: Claim | None = None
 
 
 def search(queue: QueueState, seq: int) -> Iterator[Found | None]:
@@ -78,7 +80,7 @@ def search(queue: QueueState, seq: int) -> Iterator[Found | None]:
     grant = queue.leases.find(seq)
     if grant is not None:
         lane, _, cost = grant.members[seq]
-        yield Found(seq, lane, cost, State.LEASED, grant.expires_at, grant.consumer)
+        yield Found(seq, lane, cost, State.LEASED, grant.expires_at, grant.consumer, grant.claim)
         return
     for step, (due, delayed, lane, cost) in enumerate(queue.schedule.all()):
         if delayed == seq:
@@ -152,11 +154,21 @@ TIMED = {"delayed", "throttled"}
 def _place_reasons(found: Found, now: int) -> Iterator[Reason]:
     seconds = max(0, found.until - now) / 1e9
     if found.state is State.LEASED:
-        who = f"consumer {found.consumer}" if found.consumer else "a consumer of before the last restart"
-        text = f"{who} holds it for another {seconds:.3g} s, unless it settles or extends"
-        yield Reason("leased", text, found.until, str(found.consumer), "visibility_timeout_ms", {"seconds": seconds})
+        yield _lease_reason(found, seconds)
     elif found.state is State.DELAYED:
         yield Reason("delayed", f"its delay ends in {seconds:.3g} s", found.until, "", "delay_ms", {"seconds": seconds})
+
+
+def _lease_reason(found: Found, seconds: float) -> Reason:
+    subject, setting = str(found.consumer), "visibility_timeout_ms"
+    who = f"consumer {found.consumer}" if found.consumer else "a consumer of before the last restart"
+    if found.claim is not None:
+        subject, setting = found.claim.group.name, "lease_ms"
+        who = f"claim {found.claim.number} of group {quoted(subject)}"
+        if found.claim.acked:
+            return Reason("leased", f"{who} was acked: it is being removed", None, subject, "", {})
+    text = f"{who} holds it for another {seconds:.3g} s, unless it settles or extends"
+    return Reason("leased", text, found.until, subject, setting, {"seconds": seconds})
 
 
 def _queue_reasons(queue: QueueState) -> Iterator[Reason]:

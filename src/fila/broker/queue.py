@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fila.core.claims import Group
 from fila.core.consumers import Consumers
 from fila.core.dedup import DedupKeys
 from fila.core.drr import IDLE, PARKED, Drr
@@ -65,6 +66,7 @@ class QueueState:
         "dedup",
         "departed",
         "drr",
+        "groups",
         "hooks",
         "keys",
         "large",
@@ -94,6 +96,8 @@ class QueueState:
         """Messages of more than `LARGE_BYTES`, which are read one at a time"""
         self.dedup = DedupKeys()
         self.consumers = Consumers()
+        self.groups: dict[str, Group] = {}
+        """Who reads it in claims."""
         self.counters = Counters()
         self.ledger = Ledger(0)
         self.pace = Pace()

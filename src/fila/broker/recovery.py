@@ -1,18 +1,21 @@
 """Rebuilding the broker's memory from its store.
 
 One pass over each family, in an order in which each finds what it needs: queues, then what is known of single messages
-(attempts, leases, delays), then the messages themselves, each going where its state says: into a grant, into the
-schedule, or into its lane. What refers to nothing any more is removed at the end.
+(attempts, leases, claims, delays), then the messages themselves, each going where its state says: into a grant, into
+the schedule, or into its lane. What refers to nothing any more is removed at the end.
 """
 
 import struct
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
+from fila.broker.claims import plan_removal
 from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.scripts import Scripting
 from fila.broker.state import BrokerState
 from fila.config import LimitsConfig
+from fila.core.claims import Claim, Group, Part
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
@@ -48,10 +51,11 @@ def recover(store: Storage, node: int, limits: LimitsConfig, scripting: Scriptin
         _load_producers(state, store)
         found = _Found()
         _load_grants(state, store, found)
+        _load_claims(state, store, found)
         _load_due(store, found)
         _load_messages(state, store, found)
         _drop_stale(found, cleanup)
-    except (ValueError, IndexError, struct.error) as cause:
+    except (ValueError, LookupError, struct.error) as cause:
         raise StoreCorrupt("the store holds an entry that cannot be read") from cause
     if len(cleanup):
         with suppress(StoreFailed):  # what refers to nothing does no harm: a broker must start on a full disk too
@@ -106,6 +110,33 @@ def _load_grants(state: BrokerState, store: Storage, found: _Found) -> None:
         found.grants.append((queue, grant))
         for seq in record.members:
             found.held[seq] = (grant, record.attempts.get(seq, 0))
+
+
+def _load_claims(state: BrokerState, store: Storage, found: _Found) -> None:
+    """Groups, each followed by its claims, and these by their parts. A claim says when its grants end."""
+    grants = {(queue, grant.number): grant for queue, grant in found.grants}
+    for key, value in store.scan(Family.CLAIMS):
+        name, group_name, numbers = keys.read_claim(key)
+        queue = state.queues[name]
+        if not numbers:
+            record = codec.read_group(value)
+            queue.groups[group_name] = Group(group_name, record.epoch, record.floor, record.last)
+            continue
+        group = queue.groups[group_name]
+        if len(numbers) == 1:
+            made = codec.read_claim(value)
+            acked = numbers[0] <= group.floor
+            claim = Claim(group, numbers[0], made.token, made.made_at, made.expires_at, made.sealed, acked)
+            group.claims[claim.number] = claim
+            if acked:
+                state.chores.append(partial(plan_removal, state, queue, claim))
+        else:
+            claim = group.claims[numbers[0]]
+            number, seqs = codec.read_claim_part(value)
+            grant = grants.get((name, number))
+            claim.parts.append(Part(numbers[1], seqs, grant))
+            if grant is not None:
+                grant.claim, grant.expires_at = claim, claim.expires_at
 
 
 def _load_due(store: Storage, found: _Found) -> None:

@@ -9,7 +9,16 @@ from fila.broker.failure import FailedAttempt, drop_history, plan_failure
 from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
 from fila.broker.tick import Acked, Tick
-from fila.core.errors import BrokerError, LeaseEnded, LimitExceeded, MessageNotFound, Overloaded
+from fila.core.errors import (
+    ECHO,
+    BrokerError,
+    InvalidArgument,
+    LeaseEnded,
+    LimitExceeded,
+    MessageNotFound,
+    Overloaded,
+    quoted,
+)
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Grant
 from fila.storage import codec, keys
@@ -90,7 +99,8 @@ def plan_return(state: BrokerState, store: Storage, tick: Tick, command: ReturnG
 def plan_expiry(state: BrokerState, store: Storage, tick: Tick, queue: QueueState, limit: int) -> int:
     """Give back what was held for too long, until about `limit` messages. Returns how many."""
     expired = queue.leases.expired(tick.now, limit)
-    return sum(_fail_all(state, store, tick, queue, grant, Failed.EXPIRED) for grant in expired)
+    over = [grant for grant in expired if grant.claim is None or not grant.claim.acked]
+    return sum(_fail_all(state, store, tick, queue, grant, Failed.EXPIRED) for grant in over)
 
 
 def plan_promotion(tick: Tick, queue: QueueState, limit: int) -> int:
@@ -151,6 +161,10 @@ def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup, moves: dict
     for message_id, seq, grant in _held(state, tick, queue, group):
         if grant is None:
             failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
+        elif grant.claim is not None:
+            of = f"claim {grant.claim.number} of group {quoted(grant.claim.group.name)}"
+            refusal = InvalidArgument(f"message {message_id[:ECHO]} is held by {of}: extend the claims of the group")
+            failures.append(Failure(queue.name, message_id, refusal))
         else:
             moves[seq] = (queue, grant, expires_at)
     return failures
@@ -176,7 +190,10 @@ def _held(
         if seq is None or seq in gone:
             yield message_id, seq or 0, None
         else:
-            yield message_id, seq, find(seq, token)
+            grant = find(seq, token)
+            if grant is not None and grant.claim is not None and grant.claim.acked:
+                grant = None
+            yield message_id, seq, grant
 
 
 def _not_held(tick: Tick, queue: QueueState, message_id: str, seq: int) -> MessageNotFound:

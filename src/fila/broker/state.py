@@ -1,5 +1,9 @@
 """All that the broker has in memory."""
 
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.scripts import Scripting, Scripts
 from fila.config import LimitsConfig
@@ -8,8 +12,15 @@ from fila.core.errors import InvalidArgument, QueueNotFound, quoted
 from fila.core.ids import MessageIds, Sequence
 from fila.core.throttle import Limit, ThrottleManager
 
+if TYPE_CHECKING:
+    from fila.broker.tick import Tick
+
 THROTTLE = "throttle."
 """How the names of settings begin that limit a throttle key."""
+
+
+Chore = Callable[["Tick"], bool]
+"""Plans a bit of it. Returns whether that was the last."""
 
 
 class BrokerState:
@@ -17,6 +28,7 @@ class BrokerState:
 
     __slots__ = (
         "_departed_count",
+        "chores",
         "clock_mark",
         "config",
         "ids",
@@ -35,6 +47,8 @@ class BrokerState:
         self.clock_mark = 0
         """No sequence number above this was given out yet, as far as the store knows."""
         self.queues: dict[str, QueueState] = {}
+        self.chores: deque[Chore] = deque()
+        """What was decided and is still to be carried out, a bit in each tick."""
         self._departed_count = False
         self.producers = Producers()
         self.config: dict[str, str] = {}

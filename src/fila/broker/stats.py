@@ -12,6 +12,7 @@ from heapq import heappush, heappushpop
 from typing import Any
 
 from fila.broker.queue import Counters, QueueState, dead_letter_name
+from fila.core.claims import Group
 from fila.core.drr import PARKED
 from fila.core.ledger import Ledger, WaitSums
 from fila.core.pending import FairKey
@@ -82,6 +83,21 @@ class ConsumerStats:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupStats:
+    """One group that reads in claims."""
+
+    name: str
+    epoch: int
+    floor: int
+    last: int
+    open_claims: int
+    held: int
+    """Messages that its open claims hold"""
+    expires_at: int
+    """When the first of them expires; 0 if there is none"""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStats:
     """A queue in detail."""
 
@@ -95,6 +111,7 @@ class QueueStats:
     oldest_at: int
     """When the oldest message that is ready was enqueued; 0 if there is none."""
     consumers: list[ConsumerStats]
+    groups: list[GroupStats]
     throttles: list[ThrottleStats]
     keys: list[KeyStats]
     total_keys: int
@@ -179,6 +196,7 @@ def look(queue: QueueState, order: KeyOrder, now: int) -> Iterator[QueueStats | 
             ConsumerStats(one.number, one.in_flight, one.max_in_flight, max(0, one.credit))
             for one in queue.consumers.all()
         ],
+        groups=[_group_stats(group, now) for _, group in sorted(queue.groups.items())],
         throttles=_throttle_stats(queue, totals, now),
         keys=keys,
         total_keys=page.total,
@@ -230,6 +248,19 @@ def _key_stats(key: FairKey, totals: _Totals, ledger: Ledger) -> KeyStats:
         oldest_at=_oldest(key) if key.ready else 0,
         parked=key.place == PARKED,
         waits=deepcopy(ledger.keys.get(key.name)),
+    )
+
+
+def _group_stats(group: Group, now: int) -> GroupStats:
+    claims = group.open(now)
+    return GroupStats(
+        name=group.name,
+        epoch=group.epoch,
+        floor=group.floor,
+        last=group.last,
+        open_claims=len(claims),
+        held=sum(claim.held for claim in claims),
+        expires_at=min((claim.expires_at for claim in claims), default=0),
     )
 
 

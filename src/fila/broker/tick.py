@@ -155,8 +155,8 @@ class Tick:
     """How many members remain in each grant that lost some in this tick"""
     thinned: dict[tuple[str, int, int], QueueState] = field(default_factory=dict)
     """Leases (queue, consumer, token) from which messages were released without counting an attempt"""
-    on_commit: list[Callable[[], None]] = field(default_factory=list)
-    """What else changes, for commands that have a tick to themselves"""
+    on_commit: list[Callable[[], object]] = field(default_factory=list)
+    """What else changes, for commands that have a tick to themselves and for chores"""
     replies: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
 
     def arrivals_of(self, queue: QueueState) -> Arrivals:

@@ -129,6 +129,23 @@ class ConsumerStats:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupStats:
+    """One group that reads a queue in claims."""
+
+    group: str
+    epoch: int
+    #: All claims up to this one are acked.
+    floor: int
+    #: The last claim that was made.
+    last: int
+    #: Claims that are neither acked nor expired, and the messages that they hold.
+    open_claims: int
+    held: int
+    #: When the first of them expires.
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class ThrottleStats:
     """One throttle key that messages of a queue wait for or are limited by."""
 
@@ -188,6 +205,7 @@ class QueueStats:
     #: Over the last seconds.
     deliveries_per_second: float
     consumers: tuple[ConsumerStats, ...]
+    groups: tuple[GroupStats, ...]
     throttles: tuple[ThrottleStats, ...]
     #: In the order that was asked for.
     keys: tuple[KeyStats, ...]
@@ -360,6 +378,18 @@ class Admin:
             deliveries_per_second=response.deliveries_per_second,
             consumers=tuple(
                 ConsumerStats(one.number, one.in_flight, one.max_in_flight, one.credit) for one in response.consumers
+            ),
+            groups=tuple(
+                GroupStats(
+                    one.group,
+                    one.epoch,
+                    one.floor,
+                    one.last,
+                    one.open_claims,
+                    one.held,
+                    one.expires_at.ToDatetime(UTC) if one.HasField("expires_at") else None,
+                )
+                for one in response.groups
             ),
             throttles=tuple(
                 ThrottleStats(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
@@ -29,8 +29,9 @@ from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import ClientClosedError, FilaError
 from fila.client.feed import Feed
+from fila.client.groups import AsyncGroup, ReadOptions, read_queue
 from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, journal_request
-from fila.client.message import AsyncConsumeMessage, Delivery
+from fila.client.message import AsyncConsumeMessage, Delivery, ReadMessage
 from fila.client.session import Session
 from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack, release
 
@@ -156,6 +157,17 @@ class AsyncClient:
         """Ack messages in as few requests as possible. Raises AckManyError if some were not acked."""
         settled = [self._settle(acks) for acks in ack_groups(messages)]
         check_all(await asyncio.gather(*settled, return_exceptions=True))
+
+    def group(self, queue: str, group: str, *, epoch: int = 0) -> AsyncGroup:
+        """Reads a queue in numbered claims, which can be read again until they are acked."""
+        return AsyncGroup(lambda: self._session().calls, queue, group, epoch)
+
+    def read_queue(self, queue: str, **options: Unpack[ReadOptions]) -> AsyncIterator[list[ReadMessage]]:
+        """A look at the messages of a queue, oldest first, without taking them.
+
+        Whole lists of them, without a lease. What moves meanwhile may be left out. Raises QueueNotFoundError.
+        """
+        return read_queue(self._session().calls, queue, options)
 
     async def create_queue(self, name: str, **settings: Unpack[QueueSettings]) -> str:
         """Create a queue, with its dead-letter queue, and return its id. Raises QueueAlreadyExistsError."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import grpc
 
-from fila.client.errors import ClientClosedError, FilaError, from_rpc
+from fila.client.errors import REFUSAL_MARK, ClientClosedError, FilaError, from_rpc
 from fila.v1 import admin_pb2, service_pb2
 
 #: What a single request or response may weigh. The broker takes requests of this size.
@@ -35,9 +35,6 @@ _SERVICE = "/fila.v1.FilaService/"
 _TRANSPORT_CODES = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.OK})
 #: What gRPC itself says when a call ends under a write, and what a broker with a defect says.
 _UNCLEAR_CODES = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN})
-
-#: The broker sets this in the trailing metadata of everything that it refuses.
-REFUSAL_MARK = "fila-error"
 
 
 def was_lost(error: grpc.aio.AioRpcError) -> bool:
@@ -78,6 +75,20 @@ class Connection:
             request_serializer=admin_pb2.ReadJournalRequest.SerializeToString,
             response_deserializer=admin_pb2.ReadJournalResponse.FromString,
         )
+        self.open_claim: Callable[[service_pb2.ReadClaimRequest], Any] = self.channel.unary_stream(
+            _SERVICE + "ReadClaim",
+            request_serializer=service_pb2.ReadClaimRequest.SerializeToString,
+            response_deserializer=service_pb2.ReadClaimResponse.FromString,
+        )
+        self.open_queue: Callable[[service_pb2.ReadQueueRequest], Any] = self.channel.unary_stream(
+            _SERVICE + "ReadQueue",
+            request_serializer=service_pb2.ReadQueueRequest.SerializeToString,
+            response_deserializer=service_pb2.ReadQueueResponse.FromString,
+        )
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     async def call(self, method: Unary[Request, Response], request: Request) -> Response:
         """Make a unary call. Raises FilaError."""

@@ -7,6 +7,9 @@ FilaError
 +-- ConfigNotFoundError       the runtime configuration has no such entry
 +-- InvalidArgumentError      the request itself is wrong
 +-- FailedPreconditionError   the request is right, but not now
+|   +-- ClaimLostError        the claim was acked, was never made, or ended on the way
+|   +-- FencedError           a reader of a later epoch has taken the group over
+|   +-- NotStagedError        a transaction lacks messages that belong to it
 +-- LimitExceededError        a size limit or backpressure of the broker
 +-- UnavailableError          the broker cannot be reached or is shutting down
 +-- FilaTimeoutError          no answer in time (also a TimeoutError); the request may or may not have been carried out
@@ -48,6 +51,18 @@ class InvalidArgumentError(FilaError):
 
 class FailedPreconditionError(FilaError):
     """The request is right, but not in the present state."""
+
+
+class ClaimLostError(FailedPreconditionError):
+    """The claim was acked, was never made, or ended on the way."""
+
+
+class FencedError(FailedPreconditionError):
+    """A reader of a later epoch has taken the group over."""
+
+
+class NotStagedError(FailedPreconditionError):
+    """A transaction lacks messages that belong to it."""
 
 
 class LimitExceededError(FilaError):
@@ -113,6 +128,16 @@ _BY_CODE: Mapping[grpc.StatusCode, type[FilaError]] = {
     grpc.StatusCode.UNAUTHENTICATED: PermissionDeniedError,
 }
 
+#: The broker sets this in the trailing metadata of everything that it refuses.
+REFUSAL_MARK = "fila-error"
+
+#: Kinds of refusals that callers have to tell from others of the same status.
+_BY_KIND: Mapping[str, type[FilaError]] = {
+    "ClaimLost": ClaimLostError,
+    "Fenced": FencedError,
+    "NotStaged": NotStagedError,
+}
+
 _NOT_FOUND: Mapping[str, type[FilaError]] = {"queue": QueueNotFoundError, "config": ConfigNotFoundError}
 
 _CODE_BY_NUMBER: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
@@ -131,6 +156,9 @@ def from_number(code: int, text: str) -> FilaError:
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> FilaError:
+    kinds = [str(kind) for key, kind in error.trailing_metadata() or () if key == REFUSAL_MARK]
+    if kinds and kinds[0] in _BY_KIND:
+        return _BY_KIND[kinds[0]](error.details() or kinds[0])
     return from_status(error.code(), error.details() or "")
 
 

@@ -49,23 +49,22 @@ class DeadLetter:
     attempts: tuple[FailedAttempt, ...]
 
 
-class Delivery(Generic[Settled_co]):
-    """A delivered message, to be settled with `ack` or `nack`.
+class ReadMessage:
+    """A message that was read.
 
-    Fields are decoded when they are asked for: a fast consumer that looks at one or two does not pay for all.
+    Fields are decoded when they are asked for: a fast reader that looks at one or two does not pay for all.
     """
 
-    __slots__ = ("_client", "_headers", "_message", "id", "lease_id", "queue")
+    __slots__ = ("_headers", "_message", "id", "lease_id", "queue")
 
     #: Given by the broker, increasing in the order of enqueueing.
     id: str
-    #: The queue it was consumed from.
+    #: The queue that holds it.
     queue: str
-    #: The lease under which this copy was delivered.
+    #: The lease under which this copy was delivered; empty for one that was only looked at.
     lease_id: str
 
-    def __init__(self, client: Settles[Settled_co], queue: str, message: messages_pb2.Message) -> None:
-        self._client = client
+    def __init__(self, queue: str, message: messages_pb2.Message) -> None:
         self._message = message
         self._headers: dict[str, str] | None = None
         self.id = message.id
@@ -132,6 +131,19 @@ class Delivery(Generic[Settled_co]):
         """
         return processing_span(self.queue, self.id, self.headers)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r}, queue={self.queue!r}, attempt_count={self.attempt_count})"
+
+
+class Delivery(ReadMessage, Generic[Settled_co]):
+    """A delivered message, to be settled with `ack` or `nack`."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client: Settles[Settled_co], queue: str, message: messages_pb2.Message) -> None:
+        super().__init__(queue, message)
+        self._client = client
+
     def ack(self) -> Settled_co:
         """Done: remove it for good. Raises MessageNotFoundError when its lease has ended."""
         return self._client.ack(self.queue, self.id, self.lease_id)
@@ -147,9 +159,6 @@ class Delivery(Generic[Settled_co]):
     def extend(self, extend_ms: int = 0) -> Settled_co:
         """Hold it for `extend_ms` from now; 0 means the queue's visibility timeout."""
         return self._client.extend(self.queue, self.id, self.lease_id, extend_ms)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(id={self.id!r}, queue={self.queue!r}, attempt_count={self.attempt_count})"
 
 
 def dead_letter(letter: messages_pb2.DeadLetter) -> DeadLetter:

@@ -10,6 +10,7 @@ from fila.client.connection import Connection
 from fila.client.errors import ClientClosedError, InvalidArgumentError
 from fila.client.feed import Feed
 from fila.client.finish import finished
+from fila.client.groups import Calls
 from fila.client.held import HeldLeases
 from fila.client.journal import JournalFeed
 from fila.client.keeper import keep_leases
@@ -29,6 +30,7 @@ class Session:
         self._held = HeldLeases()
         self.admin = Admin(self._connection)
         self.browser = Browser(self._connection)
+        self.calls = Calls(self._connection)
         self.producer = Producer(self._connection)
         self.settler = Settler(self._connection, self._held)
         self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}

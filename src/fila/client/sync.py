@@ -1,7 +1,7 @@
 """The SDK for programs that block: the same session, on an event loop in a background thread."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
@@ -28,8 +28,9 @@ from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import FilaError
 from fila.client.feed import Feed
+from fila.client.groups import AsyncGroup, Group, ReadOptions, blocking, read_queue
 from fila.client.journal import JournalBatch, JournalEntry, JournalReader, journal_request
-from fila.client.message import ConsumeMessage, Delivery
+from fila.client.message import ConsumeMessage, Delivery, ReadMessage
 from fila.client.reply import ThreadReply
 from fila.client.session import Session
 from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack, release
@@ -148,6 +149,17 @@ class Client:
     def ack_many(self, messages: Iterable[Delivery[Any]]) -> None:
         """Ack messages in as few requests as possible. Raises AckManyError if some were not acked."""
         check_all([settled.result() for settled in [self._settle(acks) for acks in ack_groups(messages)]])
+
+    def group(self, queue: str, group: str, *, epoch: int = 0) -> Group:
+        """Reads a queue in numbered claims, which can be read again until they are acked."""
+        return Group(self._thread, AsyncGroup(lambda: self._session.calls, queue, group, epoch))
+
+    def read_queue(self, queue: str, **options: Unpack[ReadOptions]) -> Iterator[list[ReadMessage]]:
+        """A look at the messages of a queue, oldest first, without taking them.
+
+        Whole lists of them, without a lease. What moves meanwhile may be left out. Raises QueueNotFoundError.
+        """
+        return blocking(self._thread, read_queue(self._session.calls, queue, options))
 
     def create_queue(self, name: str, **settings: Unpack[QueueSettings]) -> str:
         """Create a queue, with its dead-letter queue, and return its id. Raises QueueAlreadyExistsError."""

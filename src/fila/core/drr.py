@@ -114,8 +114,11 @@ class Drr:
         """The keys in the order in which they will have their turn."""
         return [*self._sparse, *self._backlogged]
 
-    def select(self, limit: int, now: int = 0) -> Selection:
-        """Take the next messages, at most `limit`, out of their lanes."""
+    def select(self, limit: int, now: int = 0, cap: int | None = None) -> Selection:
+        """Take the next messages, at most `limit`, out of their lanes; with a cap only those that are no newer.
+
+        A key that has newer ones only keeps its place and what it has left to spend, as if nobody had asked.
+        """
         chosen = Selection(round=self.round, turns=self.turns, turns_left=self._turns_left, sparse_run=self._sparse_run)
         messages, before, trace = chosen.messages, chosen.before, chosen.trace
         sparse, backlogged = self._sparse, self._backlogged
@@ -126,6 +129,7 @@ class Drr:
 
         if limit > 0 and self.lines.due:
             self._call_due(chosen, now)
+        aside: list[tuple[deque[FairKey], FairKey]] = []
         unserved = 0  # keys in a row that stay in the backlogged ring and could not be served
         parked = 0
         while limit > 0:
@@ -138,6 +142,9 @@ class Drr:
             if key.mark != epoch:
                 key.mark = epoch
                 before.append((key, deficit, key.place))
+            if cap is not None and key.ready and not (key.blocked or key.reaches(cap)):
+                aside.append((ring, ring.popleft()))
+                continue
             served = 0
             if not key.ready:
                 unserved += self._pass_through(ring, key)
@@ -146,7 +153,8 @@ class Drr:
                     taken = len(messages)
                     if key.throttled:
                         trace.note(key)
-                        deficit -= key.take_admitted(messages, deficit, limit, admit)
+                    if key.throttled or cap is not None:
+                        deficit -= key.take_admitted(messages, deficit, limit, admit, cap)
                     else:
                         deficit -= key.take(messages, deficit, limit)
                     served = len(messages) - taken
@@ -160,9 +168,12 @@ class Drr:
                 elif key.blocked:
                     parked += 1
                     self._park(ring, key, deficit, had_turn=served > 0)
-                else:  # the limit cut its turn short
+                else:  # the limit cut its turn short, or the cap
                     key.deficit = deficit
-                    break
+                    if cap is None or not limit:
+                        break
+                    aside.append((ring, ring.popleft()))
+                    continue
             if key.called:
                 self._after_turn(key, chosen, now, served, spent=deficit <= 0)
             if unserved and unserved >= len(backlogged):
@@ -171,6 +182,8 @@ class Drr:
             if parked >= MAX_PARKED:
                 chosen.unfinished = True
                 break
+        for ring, key in reversed(aside):
+            ring.appendleft(key)
         if trace.lines:
             self.lines.settle(trace, now)
         return chosen

@@ -10,6 +10,9 @@ BrokerError
 │   └── NoSuchMessage    it is nowhere in the queue
 ├── ConfigNotFound
 ├── NotNow               something else must happen first
+│   ├── ClaimLost        the claim was acked, was never made, or ended on the way
+│   ├── Fenced           a reader of a later epoch has taken over
+│   └── NotStaged        a transaction lacks messages that belong to it
 ├── StaleSequence        a producer's batch from too far back to answer again
 ├── Overloaded           too much is waiting; try again later
 ├── ShuttingDown         the broker takes no more work
@@ -88,6 +91,18 @@ class ConfigNotFound(BrokerError):
 
 class NotNow(BrokerError):
     """The request is right, but something else must happen first."""
+
+
+class ClaimLost(NotNow):
+    """The claim was acked, was never made, or ended on the way."""
+
+
+class Fenced(NotNow):
+    """A reader of a later epoch has taken the group over."""
+
+
+class NotStaged(NotNow):
+    """A transaction lacks messages that belong to it."""
 
 
 class StaleSequence(BrokerError):

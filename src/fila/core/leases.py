@@ -8,14 +8,19 @@ Rules of this file:
 - a message is in at most one grant;
 - the token is what clients know as `lease_id`: it never changes while the lease lasts, and no later lease has it;
 - settling with a token of another lease finds nothing;
+- the grants of a claim share its token and its end, and end together;
 - a message whose lease ends, however it ends, is no longer in flight for its throttles.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
 from fila.core.pending import Lane, Taken
+
+if TYPE_CHECKING:
+    from fila.core.claims import Claim
 
 MANY_DEAD = 64
 """So many entries of ended grants are always tolerated before the order of expiry is built anew."""
@@ -35,6 +40,8 @@ class Grant:
     """By sequence number."""
     listed: int = 0
     """How many members its record on disk names; those that have left are among them."""
+    claim: "Claim | None" = None
+    """The claim that it is a part of, if no consumer holds it."""
 
 
 class Leases:
@@ -71,6 +78,14 @@ class Leases:
             by_seq[seq] = grant
         self._by_consumer.setdefault(grant.consumer, {})[grant.number] = grant
         heappush(self._expiry, (grant.expires_at, grant.number, grant))
+
+    def move_end(self, grants: list[Grant], expires_at: int) -> None:
+        """Let grants end at another time, with all that they hold."""
+        for grant in grants:
+            grant.expires_at = expires_at
+        self._expiry = [(grant.expires_at, grant.number, grant) for grant in self.grants()]
+        heapify(self._expiry)
+        self._dead = 0
 
     def release(self, seq: int) -> tuple[Grant, Taken]:
         """End the lease of one message."""

@@ -338,10 +338,16 @@ class FairKey:
         out[-1] = (owner, seq, cost)
         return cost
 
-    def take_admitted(self, out: list[Taken], budget: int, limit: int, admit: Admit) -> int:
-        """Like `take`, for any key: what its throttles let pass, and charged to them."""
+    def reaches(self, cap: int) -> bool:
+        """Whether something may be tried that is no newer than `cap`."""
+        return any(lane.gate is None and lane.oldest <= cap for lane in self.lanes.values())
+
+    def take_admitted(self, out: list[Taken], budget: int, limit: int, admit: Admit, cap: int | None = None) -> int:
+        """Like `take`, for any key: what its throttles let pass, and charged to them; with a cap nothing newer."""
         lanes = [
-            (lane.priority, lane.oldest, at, lane) for at, lane in enumerate(self.lanes.values()) if lane.gate is None
+            (lane.priority, lane.oldest, at, lane)
+            for at, lane in enumerate(self.lanes.values())
+            if lane.gate is None and (cap is None or lane.oldest <= cap)
         ]
         heapify(lanes)
         spent = 0
@@ -357,18 +363,23 @@ class FairKey:
                 count = 1
                 spent += self._take_one(lane, out)
             else:
-                count = lane.run(_next_of(lanes, priority), min(count, limit, budget - spent, len(lane)))
+                before = _next_of(lanes, priority)
+                if cap is not None:
+                    before = cap if before is None else min(before, cap)
+                count = lane.run(before, min(count, limit, budget - spent, len(lane)))
                 lane.take(out, count)
                 self.ready -= count
                 spent += count
             limit -= count
             for throttle in throttles:
                 throttle.charge(count, cost)
-            if lane.fifo or lane.back:
-                heapreplace(lanes, (priority, lane.oldest, at, lane))
-            else:
+            if not (lane.fifo or lane.back):
                 heappop(lanes)
                 self._retire(lane)
+            elif cap is not None and lane.oldest > cap:
+                heappop(lanes)
+            else:
+                heapreplace(lanes, (priority, lane.oldest, at, lane))
         return spent
 
     def lane_of(self, seq: int, priority: int) -> Lane | None:

@@ -340,6 +340,18 @@ def write_stats(stats: QueueStats) -> pb.GetStatsResponse:
             )
             for one in stats.consumers
         ],
+        groups=[
+            pb.GroupStats(
+                group=one.name,
+                epoch=one.epoch,
+                floor=one.floor,
+                last=one.last,
+                open_claims=one.open_claims,
+                held=one.held,
+                expires_at=_timestamp(one.expires_at) if one.expires_at else None,
+            )
+            for one in stats.groups
+        ],
         throttles=[
             pb.ThrottleStats(
                 key=one.key,

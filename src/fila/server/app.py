@@ -19,6 +19,7 @@ from fila.broker.scripts import Scripting
 from fila.config import Config
 from fila.server import admin, codec, service
 from fila.server.interceptor import ErrorInterceptor
+from fila.server.reading import Reading
 from fila.server.streams import Streams
 from fila.storage.rocks import RocksStorage
 from fila.telemetry.telemetry import Telemetry
@@ -107,7 +108,7 @@ class Server:
         )
         hot = service.FilaService(self._broker, self._streams, config.limits, self._telemetry.tracer)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua)
-        self._server.add_generic_rpc_handlers((service.handlers(hot), admin.handlers(slow)))
+        self._server.add_generic_rpc_handlers((service.handlers(hot, Reading(self._broker)), admin.handlers(slow)))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)

@@ -15,7 +15,6 @@ from fila.broker.failure import Death
 from fila.broker.settle import token_text
 from fila.core.errors import BrokerError, InvalidArgument, LeaseEnded
 from fila.core.ids import MessageIds
-from fila.core.leases import Grant
 from fila.core.pending import Lane
 from fila.server.status import status_of
 from fila.storage import codec, keys
@@ -167,7 +166,7 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
 
 
 @lru_cache(maxsize=65_536)
-def _metadata(prefix: bytes, head: bytes, tried: bytes = b"") -> bytes:
+def _metadata(prefix: bytes, head: bytes, tried: bytes = b"", lease_bytes: int = _LEASE_BYTES) -> bytes:
     """The metadata of a message up to the id of its lease, whose length is known: the same for many messages."""
     queue, fairness_key, priority = keys.read_lane(prefix)
     weight, cost, throttle_keys = codec.read_head(head)
@@ -179,7 +178,7 @@ def _metadata(prefix: bytes, head: bytes, tried: bytes = b"") -> bytes:
         priority=priority,
         cost=cost,
     ).SerializeToString()
-    return _METADATA + varint(len(metadata) + len(tried) + _LEASE_BYTES) + metadata + tried
+    return _METADATA + varint(len(metadata) + len(tried) + lease_bytes) + metadata + tried
 
 
 def _fixed_varint(number: int) -> bytes:
@@ -201,18 +200,19 @@ def _timestamp(ns: int) -> bytes:
 
 _TIMESTAMP_BYTES = 12
 _STAMPS = _TIMESTAMPS + bytes([2 * (2 + _TIMESTAMP_BYTES)])
+_ONE_STAMP = _TIMESTAMPS + bytes([2 + _TIMESTAMP_BYTES])
 _ENQUEUED_AT = b"\x0a" + bytes([_TIMESTAMP_BYTES])
 _LEASED_AT = b"\x12" + bytes([_TIMESTAMP_BYTES])
 _NO_HEAD = b"\x00"  # begins no record
 
 
 class DeliveryWriter:
-    """Writes the messages of one grant: what they have in common is encoded once."""
+    """Writes the messages of one lease, or of none: what they have in common is encoded once."""
 
     def __init__(
         self,
         ids: MessageIds,
-        grant: Grant,
+        token: int | None,
         leased_at: int,
         attempts: dict[int, int],
         death_of: Callable[[int], Death | None] | None = None,
@@ -221,21 +221,27 @@ class DeliveryWriter:
         self._attempts = attempts
         self._death_of = death_of
         """For a dead-letter queue"""
-        lease = _LEASE_ID + token_text(grant.token).encode()
-        self._common = lease + _STAMPS + _LEASED_AT + _timestamp(leased_at) + _ENQUEUED_AT
+        if token is None:
+            self._lease_bytes, self._common = 0, _ONE_STAMP + _ENQUEUED_AT
+        else:
+            lease = _LEASE_ID + token_text(token).encode()
+            self._lease_bytes = len(lease)
+            self._common = lease + _STAMPS + _LEASED_AT + _timestamp(leased_at) + _ENQUEUED_AT
         self._fixed_bytes = len(_ID) + 36 + len(self._common) + _TIMESTAMP_BYTES
 
     def write(self, messages: list[tuple[int, Lane, bytes]], parts: list[bytes]) -> None:
-        """Append messages of a LeaseResponse, each with tag and length."""
+        """Append messages of a response, each with tag and length: sequence number, lane, record."""
         attempts, ascii_id, common, fixed_bytes = self._attempts, self._ascii_id, self._common, self._fixed_bytes
+        lease_bytes = self._lease_bytes
         head = _NO_HEAD
         for seq, lane, record in messages:
             if not record.startswith(head):
                 head = codec.head_of(record)
             if attempts and seq in attempts:
-                metadata = _metadata(lane.prefix, head, b"\x20" + varint(attempts[seq]) + self._write_death(seq))
+                tried = b"\x20" + varint(attempts[seq]) + self._write_death(seq)
+                metadata = _metadata(lane.prefix, head, tried, lease_bytes)
             else:
-                metadata = _metadata(lane.prefix, head)
+                metadata = _metadata(lane.prefix, head, b"", lease_bytes)
             body = record[len(head) :]
             size = varint(len(body) + len(metadata) + fixed_bytes)
             parts += (_IN_RESPONSE, size, _ID, ascii_id(seq), body, metadata, common, _timestamp(seq))

@@ -10,6 +10,7 @@ from fila.broker.commands import AckGroup, ExtendGroup, Failure, Incoming, Nack,
 from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.server import codec
+from fila.server.reading import Reading
 from fila.server.streams import Streams
 from fila.server.trace import adopt_trace
 from fila.server.types import Context
@@ -70,7 +71,7 @@ class FilaService:
                 queue = subscription.queue
                 death_of = partial(self._broker.death_of, queue) if queue.record.source else None
                 leased_at = self._broker.now()
-                writer = codec.DeliveryWriter(self._broker.state.ids, grant, leased_at, queue.attempts, death_of)
+                writer = codec.DeliveryWriter(self._broker.state.ids, grant.token, leased_at, queue.attempts, death_of)
                 size = 0
                 parts: list[bytes] = []
                 for messages in self._broker.read(queue, grant):
@@ -127,7 +128,7 @@ def _raise_first(failures: list[Failure]) -> None:
         raise failures[0].error
 
 
-def handlers(service: FilaService) -> grpc.GenericRpcHandler:
+def handlers(service: FilaService, reading: Reading) -> grpc.GenericRpcHandler:
     """The service for gRPC. Written out, because generated code would not take answers that are encoded by hand."""
 
     def identity(encoded: bytes) -> bytes:
@@ -151,5 +152,23 @@ def handlers(service: FilaService) -> grpc.GenericRpcHandler:
                 service.extend_lease, pb.ExtendLeaseRequest.FromString, pb.ExtendLeaseResponse.SerializeToString
             ),
             "Settle": both(service.settle, pb.SettleRequest.FromString, pb.SettleResponse.SerializeToString),
+            "Claim": unary(reading.claim, pb.ClaimRequest.FromString, pb.ClaimResponse.SerializeToString),
+            "DescribeClaim": unary(
+                reading.describe_claim, pb.DescribeClaimRequest.FromString, pb.DescribeClaimResponse.SerializeToString
+            ),
+            "ReadClaim": stream(reading.read_claim, pb.ReadClaimRequest.FromString, identity),
+            "AckClaims": unary(
+                reading.ack_claims, pb.AckClaimsRequest.FromString, pb.AckClaimsResponse.SerializeToString
+            ),
+            "ExtendClaims": unary(
+                reading.extend_claims, pb.ExtendClaimsRequest.FromString, pb.ExtendClaimsResponse.SerializeToString
+            ),
+            "ClaimFloor": unary(
+                reading.claim_floor, pb.ClaimFloorRequest.FromString, pb.ClaimFloorResponse.SerializeToString
+            ),
+            "DropGroup": unary(
+                reading.drop_group, pb.DropGroupRequest.FromString, pb.DropGroupResponse.SerializeToString
+            ),
+            "ReadQueue": stream(reading.read_queue, pb.ReadQueueRequest.FromString, identity),
         },
     )

@@ -21,6 +21,9 @@ class Family(IntEnum):
     ATTEMPTS = 8
     """How often a message came back. Apart from the message, so that a retry never rewrites a payload."""
     JOURNAL = 9
+    CLAIMS = 10
+    STAGED = 11
+    """Messages that nobody sees before their transaction is committed."""
 
 
 Change = tuple[Family, bytes, bytes | None, bytes | None]

@@ -5,6 +5,8 @@ To change a record: add a new version beside the old one, read both, write the n
 """
 
 import json
+from array import array
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import IntEnum
 from functools import lru_cache
@@ -28,6 +30,9 @@ _MARK = bytes([VERSION])
 _PRODUCED = Struct(">BQ")  # version, heard at
 _RESULT = Struct(">QIH")  # first seq or 0, how many that follow each other, bytes of text
 _TEXT_LIMIT = 1024
+_GROUP = Struct(">BQQQ")  # version, epoch, floor, last
+_CLAIM = Struct(">BQQQ?")  # version, token, made at, expires at, sealed
+_PART = Struct(">BQI")  # version, grant, members
 _RESULTS_LIMIT = 1_000_000  # the largest batch that can be configured
 
 
@@ -72,6 +77,25 @@ class GrantRecord:
     """Sequence numbers"""
     attempts: dict[int, int]
     """Of those members that had any"""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """Where a group stands."""
+
+    epoch: int
+    floor: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRecord:
+    """A claim, without its parts. Its end is that of all its grants."""
+
+    token: int
+    made_at: int
+    expires_at: int
+    sealed: bool
 
 
 class Failed(IntEnum):
@@ -178,6 +202,34 @@ def read_grant(value: bytes) -> GrantRecord:
     if len(attempts) != tried:
         raise StoreCorrupt("a lease cannot be read")
     return GrantRecord(token, expires_at, members, attempts)
+
+
+def group(record: GroupRecord) -> bytes:
+    return _GROUP.pack(VERSION, record.epoch, record.floor, record.last)
+
+
+def read_group(value: bytes) -> GroupRecord:
+    return GroupRecord(*_unpack(_GROUP, value, "a group"))
+
+
+def claim(record: ClaimRecord) -> bytes:
+    return _CLAIM.pack(VERSION, record.token, record.made_at, record.expires_at, record.sealed)
+
+
+def read_claim(value: bytes) -> ClaimRecord:
+    return ClaimRecord(*_unpack(_CLAIM, value, "a claim"))
+
+
+def claim_part(grant_number: int, seqs: Sequence[int]) -> bytes:
+    """The messages of a part in their order, and the grant that holds them."""
+    return _PART.pack(VERSION, grant_number, len(seqs)) + pack(f">{len(seqs)}Q", *seqs)
+
+
+def read_claim_part(value: bytes) -> tuple[int, "array[int]"]:
+    number, count = _unpack(_PART, value[: _PART.size], "a claim")
+    if not count or len(value) != _PART.size + 8 * count:
+        raise StoreCorrupt("a claim cannot be read")
+    return number, array("Q", unpack_from(f">{count}Q", value, _PART.size))
 
 
 def attempt(record: AttemptRecord) -> bytes:

@@ -12,6 +12,8 @@ name can hold any byte.
     STATE         name
     DEDUP         "k" queue  key    or    "p" producer  sequence
     QUEUES        queue
+    CLAIMS        queue  group    or    queue  group  claim    or    queue  group  claim  part
+    STAGED        "b" or "i"  producer  transaction  part  sequence    or    "p" producer
     JOURNAL       "r" last entry    or    "s" last entry    or    "n"
 """
 
@@ -25,6 +27,7 @@ KEY_MARK = b"k"
 PRODUCER_MARK = b"p"
 RECORD_MARK = b"r"
 SEGMENT_MARK = b"s"
+STAGED_BATCH, STAGED_INFO, STAGED_PRODUCER = b"b", b"i", b"p"
 NEXT_ENTRY = b"n"
 """Where the journal says which number its next entry has, when its records alone do not."""
 SEQ_BYTES = 8
@@ -137,3 +140,52 @@ def journal_segment(last: int) -> bytes:
 def read_journal_key(key: bytes) -> int:
     """The last entry of a record or a segment."""
     return read_u64(key, 1)
+
+
+def group(queue: str, name_of_group: str) -> bytes:
+    return name(queue) + name(name_of_group)
+
+
+def claim(queue: str, name_of_group: str, number: int) -> bytes:
+    return group(queue, name_of_group) + u64(number)
+
+
+def claim_part(queue: str, name_of_group: str, number: int, first: int) -> bytes:
+    """Parts of a claim stand by the position of their first message."""
+    return claim(queue, name_of_group, number) + u64(first)
+
+
+def read_claim(key: bytes) -> tuple[str, str, list[int]]:
+    """Queue and group, and what follows them: nothing, a claim, or a claim and the position of a part."""
+    queue, at = read_name(key, 0)
+    name_of_group, at = read_name(key, at)
+    if (len(key) - at) not in (0, SEQ_BYTES, 2 * SEQ_BYTES):
+        raise ValueError("a key has the wrong length")
+    return queue, name_of_group, [int.from_bytes(key[i : i + SEQ_BYTES], "big") for i in range(at, len(key), SEQ_BYTES)]
+
+
+def transaction(mark: bytes, producer_name: str, number: int) -> bytes:
+    """What all that is staged for a transaction begins with."""
+    return mark + name(producer_name) + u64(number)
+
+
+def staged(mark: bytes, producer_name: str, number: int, part: str, sequence: int) -> bytes:
+    return transaction(mark, producer_name, number) + name(part) + u64(sequence)
+
+
+def read_staged(key: bytes) -> tuple[str, int, str, int]:
+    producer_name, at = read_name(key, 1)
+    number = read_u64(key[: at + SEQ_BYTES], at)
+    part, end = read_name(key, at + SEQ_BYTES)
+    return producer_name, number, part, read_u64(key, end)
+
+
+def staging_producer(producer_name: str) -> bytes:
+    return STAGED_PRODUCER + name(producer_name)
+
+
+def read_staging_producer(key: bytes) -> str:
+    producer_name, end = read_name(key, 1)
+    if end != len(key):
+        raise ValueError("a key has the wrong length")
+    return producer_name

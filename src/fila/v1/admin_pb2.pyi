@@ -190,7 +190,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ..., sort: _Optional[str] = ..., offset: _Optional[int] = ..., key_prefix: _Optional[str] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys", "waits")
+    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys", "waits", "groups")
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -204,6 +204,7 @@ class GetStatsResponse(_message.Message):
     THROTTLES_FIELD_NUMBER: _ClassVar[int]
     TOTAL_KEYS_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     summary: QueueSummary
     config: QueueConfig
     created_at: _timestamp_pb2.Timestamp
@@ -217,7 +218,8 @@ class GetStatsResponse(_message.Message):
     throttles: _containers.RepeatedCompositeFieldContainer[ThrottleStats]
     total_keys: int
     waits: WaitStats
-    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ..., waits: _Optional[_Union[WaitStats, _Mapping]] = ...) -> None: ...
+    groups: _containers.RepeatedCompositeFieldContainer[GroupStats]
+    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ..., waits: _Optional[_Union[WaitStats, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[GroupStats, _Mapping]]] = ...) -> None: ...
 
 class WaitStats(_message.Message):
     __slots__ = ("sampled", "mean_seconds", "p50_seconds", "p99_seconds", "parts", "throttles")
@@ -260,6 +262,24 @@ class ConsumerStats(_message.Message):
     max_in_flight: int
     credit: int
     def __init__(self, number: _Optional[int] = ..., in_flight: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., credit: _Optional[int] = ...) -> None: ...
+
+class GroupStats(_message.Message):
+    __slots__ = ("group", "epoch", "floor", "last", "open_claims", "held", "expires_at")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    FLOOR_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    OPEN_CLAIMS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    epoch: int
+    floor: int
+    last: int
+    open_claims: int
+    held: int
+    expires_at: _timestamp_pb2.Timestamp
+    def __init__(self, group: _Optional[str] = ..., epoch: _Optional[int] = ..., floor: _Optional[int] = ..., last: _Optional[int] = ..., open_claims: _Optional[int] = ..., held: _Optional[int] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ThrottleStats(_message.Message):
     __slots__ = ("key", "limit", "tokens", "in_flight", "passed", "held_up", "parked_keys")

@@ -1,11 +1,24 @@
+import datetime
+
 from fila.v1 import messages_pb2 as _messages_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class ClaimState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CLAIM_STATE_UNSPECIFIED: _ClassVar[ClaimState]
+    CLAIM_STATE_OPEN: _ClassVar[ClaimState]
+    CLAIM_STATE_EXPIRED: _ClassVar[ClaimState]
+CLAIM_STATE_UNSPECIFIED: ClaimState
+CLAIM_STATE_OPEN: ClaimState
+CLAIM_STATE_EXPIRED: ClaimState
 
 class EnqueueRequest(_message.Message):
     __slots__ = ("queue", "headers", "payload", "delay_ms", "priority", "dedup_key")
@@ -193,3 +206,257 @@ class SettleFailure(_message.Message):
     error: _messages_pb2.Error
     message_exists: bool
     def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[_Union[_messages_pb2.Error, _Mapping]] = ..., message_exists: _Optional[bool] = ...) -> None: ...
+
+class ClaimRequest(_message.Message):
+    __slots__ = ("queue", "group", "after", "max_messages", "lease_ms", "epoch", "cap", "wait_ms")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CAP_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    group: str
+    after: int
+    max_messages: int
+    lease_ms: int
+    epoch: int
+    cap: int
+    wait_ms: int
+    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ..., after: _Optional[int] = ..., max_messages: _Optional[int] = ..., lease_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., cap: _Optional[int] = ..., wait_ms: _Optional[int] = ...) -> None: ...
+
+class ClaimResponse(_message.Message):
+    __slots__ = ("claim", "ready")
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    claim: ClaimInfo
+    ready: int
+    def __init__(self, claim: _Optional[_Union[ClaimInfo, _Mapping]] = ..., ready: _Optional[int] = ...) -> None: ...
+
+class ClaimInfo(_message.Message):
+    __slots__ = ("number", "messages", "held", "state", "made_at", "expires_at", "lease_id")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    MADE_AT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    messages: int
+    held: int
+    state: ClaimState
+    made_at: _timestamp_pb2.Timestamp
+    expires_at: _timestamp_pb2.Timestamp
+    lease_id: str
+    def __init__(self, number: _Optional[int] = ..., messages: _Optional[int] = ..., held: _Optional[int] = ..., state: _Optional[_Union[ClaimState, str]] = ..., made_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lease_id: _Optional[str] = ...) -> None: ...
+
+class DescribeClaimRequest(_message.Message):
+    __slots__ = ("queue", "group", "number")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    group: str
+    number: int
+    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
+
+class DescribeClaimResponse(_message.Message):
+    __slots__ = ("claim",)
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    claim: ClaimInfo
+    def __init__(self, claim: _Optional[_Union[ClaimInfo, _Mapping]] = ...) -> None: ...
+
+class ReadClaimRequest(_message.Message):
+    __slots__ = ("queue", "group", "number", "low", "high")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    group: str
+    number: int
+    low: int
+    high: int
+    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ..., number: _Optional[int] = ..., low: _Optional[int] = ..., high: _Optional[int] = ...) -> None: ...
+
+class ReadClaimResponse(_message.Message):
+    __slots__ = ("messages", "next")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
+    next: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next: _Optional[int] = ...) -> None: ...
+
+class AckClaimsRequest(_message.Message):
+    __slots__ = ("queue", "group", "upto", "epoch")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    UPTO_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    group: str
+    upto: int
+    epoch: int
+    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ..., upto: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class AckClaimsResponse(_message.Message):
+    __slots__ = ("messages", "expired")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    messages: int
+    expired: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, messages: _Optional[int] = ..., expired: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ExtendClaimsRequest(_message.Message):
+    __slots__ = ("queue", "group", "lease_ms", "epoch")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    group: str
+    lease_ms: int
+    epoch: int
+    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ..., lease_ms: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class ExtendClaimsResponse(_message.Message):
+    __slots__ = ("extended", "expired")
+    EXTENDED_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    extended: _containers.RepeatedScalarFieldContainer[int]
+    expired: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, extended: _Optional[_Iterable[int]] = ..., expired: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ClaimFloorRequest(_message.Message):
+    __slots__ = ("queue", "group")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    group: str
+    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ...) -> None: ...
+
+class ClaimFloorResponse(_message.Message):
+    __slots__ = ("floor", "last", "epoch", "newest", "ready", "delayed")
+    FLOOR_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    DELAYED_FIELD_NUMBER: _ClassVar[int]
+    floor: int
+    last: int
+    epoch: int
+    newest: int
+    ready: int
+    delayed: int
+    def __init__(self, floor: _Optional[int] = ..., last: _Optional[int] = ..., epoch: _Optional[int] = ..., newest: _Optional[int] = ..., ready: _Optional[int] = ..., delayed: _Optional[int] = ...) -> None: ...
+
+class DropGroupRequest(_message.Message):
+    __slots__ = ("queue", "group")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    group: str
+    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ...) -> None: ...
+
+class DropGroupResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadQueueRequest(_message.Message):
+    __slots__ = ("queue", "low", "high", "part", "parts", "max_messages", "leased", "ready_only")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    LEASED_FIELD_NUMBER: _ClassVar[int]
+    READY_ONLY_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    low: int
+    high: int
+    part: int
+    parts: int
+    max_messages: int
+    leased: bool
+    ready_only: bool
+    def __init__(self, queue: _Optional[str] = ..., low: _Optional[int] = ..., high: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., max_messages: _Optional[int] = ..., leased: _Optional[bool] = ..., ready_only: _Optional[bool] = ...) -> None: ...
+
+class ReadQueueResponse(_message.Message):
+    __slots__ = ("messages", "next")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
+    next: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next: _Optional[int] = ...) -> None: ...
+
+class StageEnqueueRequest(_message.Message):
+    __slots__ = ("messages", "producer", "transaction", "part", "sequence", "queue", "ttl_ms")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[EnqueueRequest]
+    producer: str
+    transaction: int
+    part: str
+    sequence: int
+    queue: str
+    ttl_ms: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[EnqueueRequest, _Mapping]]] = ..., producer: _Optional[str] = ..., transaction: _Optional[int] = ..., part: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
+
+class EncodedStageEnqueue(_message.Message):
+    __slots__ = ("messages", "producer", "transaction", "part", "sequence", "queue", "ttl_ms")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedScalarFieldContainer[bytes]
+    producer: str
+    transaction: int
+    part: str
+    sequence: int
+    queue: str
+    ttl_ms: int
+    def __init__(self, messages: _Optional[_Iterable[bytes]] = ..., producer: _Optional[str] = ..., transaction: _Optional[int] = ..., part: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
+
+class StageEnqueueResponse(_message.Message):
+    __slots__ = ("committed",)
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    committed: bool
+    def __init__(self, committed: _Optional[bool] = ...) -> None: ...
+
+class CommitTransactionRequest(_message.Message):
+    __slots__ = ("producer", "transaction", "parts")
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    producer: str
+    transaction: int
+    parts: _containers.RepeatedCompositeFieldContainer[StagedPart]
+    def __init__(self, producer: _Optional[str] = ..., transaction: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[StagedPart, _Mapping]]] = ...) -> None: ...
+
+class StagedPart(_message.Message):
+    __slots__ = ("part", "messages")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    part: str
+    messages: int
+    def __init__(self, part: _Optional[str] = ..., messages: _Optional[int] = ...) -> None: ...
+
+class CommitTransactionResponse(_message.Message):
+    __slots__ = ("committed_before",)
+    COMMITTED_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    committed_before: bool
+    def __init__(self, committed_before: _Optional[bool] = ...) -> None: ...

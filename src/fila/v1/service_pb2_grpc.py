@@ -74,6 +74,56 @@ class FilaServiceStub:
                 request_serializer=fila_dot_v1_dot_service__pb2.SettleRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_service__pb2.SettleResponse.FromString,
                 _registered_method=True)
+        self.Claim = channel.unary_unary(
+                '/fila.v1.FilaService/Claim',
+                request_serializer=fila_dot_v1_dot_service__pb2.ClaimRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.ClaimResponse.FromString,
+                _registered_method=True)
+        self.DescribeClaim = channel.unary_unary(
+                '/fila.v1.FilaService/DescribeClaim',
+                request_serializer=fila_dot_v1_dot_service__pb2.DescribeClaimRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.DescribeClaimResponse.FromString,
+                _registered_method=True)
+        self.ReadClaim = channel.unary_stream(
+                '/fila.v1.FilaService/ReadClaim',
+                request_serializer=fila_dot_v1_dot_service__pb2.ReadClaimRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.ReadClaimResponse.FromString,
+                _registered_method=True)
+        self.AckClaims = channel.unary_unary(
+                '/fila.v1.FilaService/AckClaims',
+                request_serializer=fila_dot_v1_dot_service__pb2.AckClaimsRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.AckClaimsResponse.FromString,
+                _registered_method=True)
+        self.ExtendClaims = channel.unary_unary(
+                '/fila.v1.FilaService/ExtendClaims',
+                request_serializer=fila_dot_v1_dot_service__pb2.ExtendClaimsRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.ExtendClaimsResponse.FromString,
+                _registered_method=True)
+        self.ClaimFloor = channel.unary_unary(
+                '/fila.v1.FilaService/ClaimFloor',
+                request_serializer=fila_dot_v1_dot_service__pb2.ClaimFloorRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.ClaimFloorResponse.FromString,
+                _registered_method=True)
+        self.DropGroup = channel.unary_unary(
+                '/fila.v1.FilaService/DropGroup',
+                request_serializer=fila_dot_v1_dot_service__pb2.DropGroupRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.DropGroupResponse.FromString,
+                _registered_method=True)
+        self.ReadQueue = channel.unary_stream(
+                '/fila.v1.FilaService/ReadQueue',
+                request_serializer=fila_dot_v1_dot_service__pb2.ReadQueueRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.ReadQueueResponse.FromString,
+                _registered_method=True)
+        self.StageEnqueue = channel.unary_unary(
+                '/fila.v1.FilaService/StageEnqueue',
+                request_serializer=fila_dot_v1_dot_service__pb2.StageEnqueueRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.StageEnqueueResponse.FromString,
+                _registered_method=True)
+        self.CommitTransaction = channel.unary_unary(
+                '/fila.v1.FilaService/CommitTransaction',
+                request_serializer=fila_dot_v1_dot_service__pb2.CommitTransactionRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.CommitTransactionResponse.FromString,
+                _registered_method=True)
 
 
 class FilaServiceServicer:
@@ -136,6 +186,82 @@ class FilaServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Claim(self, request, context):
+        """For readers that must be able to read the same again, such as stream processors: see docs/claims.md.
+
+        Makes claim `after + 1` of a group: messages chosen in fair order and leased as one. If that claim exists, it is
+        answered again. FAILED_PRECONDITION when it was acked, when claim `after` was never made, or for a lower epoch.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeClaim(self, request, context):
+        """What a claim is now. FAILED_PRECONDITION when it was acked or never made.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadClaim(self, request, context):
+        """A slice of a claim by position: the same messages in the same order, as often as it is asked for, until the claim
+        is acked. Nothing when the claim has expired. FAILED_PRECONDITION when it was acked or never made, or when it ends
+        on the way.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AckClaims(self, request, context):
+        """Removes for good what the claims up to a number hold. What expired is not touched.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExtendClaims(self, request, context):
+        """Moves the end of all claims of a group that are open: the heartbeat.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClaimFloor(self, request, context):
+        """Where a group stands, and what waits for it. A group that nobody has heard of stands at 0.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropGroup(self, request, context):
+        """Forgets a group. FAILED_PRECONDITION while it has claims that are open.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadQueue(self, request, context):
+        """A look at the messages of a queue, oldest first, without leasing them. What moves meanwhile may be left out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StageEnqueue(self, request, context):
+        """Keeps messages for a transaction. Nobody sees them before it is committed. All of a call are kept, or none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CommitTransaction(self, request, context):
+        """Enqueues what was staged for a transaction, once: the broker keeps the number of the last one of each producer, and
+        one up to it is answered as committed before. Answers when all is enqueued.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -178,6 +304,56 @@ def add_FilaServiceServicer_to_server(servicer, server):
                     servicer.Settle,
                     request_deserializer=fila_dot_v1_dot_service__pb2.SettleRequest.FromString,
                     response_serializer=fila_dot_v1_dot_service__pb2.SettleResponse.SerializeToString,
+            ),
+            'Claim': grpc.unary_unary_rpc_method_handler(
+                    servicer.Claim,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.ClaimRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.ClaimResponse.SerializeToString,
+            ),
+            'DescribeClaim': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeClaim,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.DescribeClaimRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.DescribeClaimResponse.SerializeToString,
+            ),
+            'ReadClaim': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadClaim,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.ReadClaimRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.ReadClaimResponse.SerializeToString,
+            ),
+            'AckClaims': grpc.unary_unary_rpc_method_handler(
+                    servicer.AckClaims,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.AckClaimsRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.AckClaimsResponse.SerializeToString,
+            ),
+            'ExtendClaims': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExtendClaims,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.ExtendClaimsRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.ExtendClaimsResponse.SerializeToString,
+            ),
+            'ClaimFloor': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimFloor,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.ClaimFloorRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.ClaimFloorResponse.SerializeToString,
+            ),
+            'DropGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropGroup,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.DropGroupRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.DropGroupResponse.SerializeToString,
+            ),
+            'ReadQueue': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadQueue,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.ReadQueueRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.ReadQueueResponse.SerializeToString,
+            ),
+            'StageEnqueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.StageEnqueue,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.StageEnqueueRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.StageEnqueueResponse.SerializeToString,
+            ),
+            'CommitTransaction': grpc.unary_unary_rpc_method_handler(
+                    servicer.CommitTransaction,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.CommitTransactionRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.CommitTransactionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -396,6 +572,276 @@ class FilaService:
             '/fila.v1.FilaService/Settle',
             fila_dot_v1_dot_service__pb2.SettleRequest.SerializeToString,
             fila_dot_v1_dot_service__pb2.SettleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Claim(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/Claim',
+            fila_dot_v1_dot_service__pb2.ClaimRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.ClaimResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeClaim(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/DescribeClaim',
+            fila_dot_v1_dot_service__pb2.DescribeClaimRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.DescribeClaimResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadClaim(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fila.v1.FilaService/ReadClaim',
+            fila_dot_v1_dot_service__pb2.ReadClaimRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.ReadClaimResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AckClaims(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/AckClaims',
+            fila_dot_v1_dot_service__pb2.AckClaimsRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.AckClaimsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExtendClaims(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/ExtendClaims',
+            fila_dot_v1_dot_service__pb2.ExtendClaimsRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.ExtendClaimsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClaimFloor(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/ClaimFloor',
+            fila_dot_v1_dot_service__pb2.ClaimFloorRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.ClaimFloorResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/DropGroup',
+            fila_dot_v1_dot_service__pb2.DropGroupRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.DropGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fila.v1.FilaService/ReadQueue',
+            fila_dot_v1_dot_service__pb2.ReadQueueRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.ReadQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StageEnqueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/StageEnqueue',
+            fila_dot_v1_dot_service__pb2.StageEnqueueRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.StageEnqueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CommitTransaction(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/CommitTransaction',
+            fila_dot_v1_dot_service__pb2.CommitTransactionRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.CommitTransactionResponse.FromString,
             options,
             channel_credentials,
             insecure,

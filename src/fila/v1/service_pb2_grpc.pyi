@@ -49,6 +49,35 @@ class FilaServiceStub:
     """Moves the end of a lease. NOT_FOUND when no such lease is held."""
     Settle: _grpc.StreamStreamMultiCallable[_service_pb2.SettleRequest, _service_pb2.SettleResponse]
     """The fast way to settle: many batches under way, answered in order."""
+    Claim: _grpc.UnaryUnaryMultiCallable[_service_pb2.ClaimRequest, _service_pb2.ClaimResponse]
+    """For readers that must be able to read the same again, such as stream processors: see docs/claims.md.
+
+    Makes claim `after + 1` of a group: messages chosen in fair order and leased as one. If that claim exists, it is
+    answered again. FAILED_PRECONDITION when it was acked, when claim `after` was never made, or for a lower epoch.
+    """
+    DescribeClaim: _grpc.UnaryUnaryMultiCallable[_service_pb2.DescribeClaimRequest, _service_pb2.DescribeClaimResponse]
+    """What a claim is now. FAILED_PRECONDITION when it was acked or never made."""
+    ReadClaim: _grpc.UnaryStreamMultiCallable[_service_pb2.ReadClaimRequest, _service_pb2.ReadClaimResponse]
+    """A slice of a claim by position: the same messages in the same order, as often as it is asked for, until the claim
+    is acked. Nothing when the claim has expired. FAILED_PRECONDITION when it was acked or never made, or when it ends
+    on the way.
+    """
+    AckClaims: _grpc.UnaryUnaryMultiCallable[_service_pb2.AckClaimsRequest, _service_pb2.AckClaimsResponse]
+    """Removes for good what the claims up to a number hold. What expired is not touched."""
+    ExtendClaims: _grpc.UnaryUnaryMultiCallable[_service_pb2.ExtendClaimsRequest, _service_pb2.ExtendClaimsResponse]
+    """Moves the end of all claims of a group that are open: the heartbeat."""
+    ClaimFloor: _grpc.UnaryUnaryMultiCallable[_service_pb2.ClaimFloorRequest, _service_pb2.ClaimFloorResponse]
+    """Where a group stands, and what waits for it. A group that nobody has heard of stands at 0."""
+    DropGroup: _grpc.UnaryUnaryMultiCallable[_service_pb2.DropGroupRequest, _service_pb2.DropGroupResponse]
+    """Forgets a group. FAILED_PRECONDITION while it has claims that are open."""
+    ReadQueue: _grpc.UnaryStreamMultiCallable[_service_pb2.ReadQueueRequest, _service_pb2.ReadQueueResponse]
+    """A look at the messages of a queue, oldest first, without leasing them. What moves meanwhile may be left out."""
+    StageEnqueue: _grpc.UnaryUnaryMultiCallable[_service_pb2.StageEnqueueRequest, _service_pb2.StageEnqueueResponse]
+    """Keeps messages for a transaction. Nobody sees them before it is committed. All of a call are kept, or none."""
+    CommitTransaction: _grpc.UnaryUnaryMultiCallable[_service_pb2.CommitTransactionRequest, _service_pb2.CommitTransactionResponse]
+    """Enqueues what was staged for a transaction, once: the broker keeps the number of the last one of each producer, and
+    one up to it is answered as committed before. Answers when all is enqueued.
+    """
 
 @_typing.type_check_only
 class FilaServiceAsyncStub(FilaServiceStub):
@@ -71,6 +100,35 @@ class FilaServiceAsyncStub(FilaServiceStub):
     """Moves the end of a lease. NOT_FOUND when no such lease is held."""
     Settle: _aio.StreamStreamMultiCallable[_service_pb2.SettleRequest, _service_pb2.SettleResponse]  # type: ignore[assignment]
     """The fast way to settle: many batches under way, answered in order."""
+    Claim: _aio.UnaryUnaryMultiCallable[_service_pb2.ClaimRequest, _service_pb2.ClaimResponse]  # type: ignore[assignment]
+    """For readers that must be able to read the same again, such as stream processors: see docs/claims.md.
+
+    Makes claim `after + 1` of a group: messages chosen in fair order and leased as one. If that claim exists, it is
+    answered again. FAILED_PRECONDITION when it was acked, when claim `after` was never made, or for a lower epoch.
+    """
+    DescribeClaim: _aio.UnaryUnaryMultiCallable[_service_pb2.DescribeClaimRequest, _service_pb2.DescribeClaimResponse]  # type: ignore[assignment]
+    """What a claim is now. FAILED_PRECONDITION when it was acked or never made."""
+    ReadClaim: _aio.UnaryStreamMultiCallable[_service_pb2.ReadClaimRequest, _service_pb2.ReadClaimResponse]  # type: ignore[assignment]
+    """A slice of a claim by position: the same messages in the same order, as often as it is asked for, until the claim
+    is acked. Nothing when the claim has expired. FAILED_PRECONDITION when it was acked or never made, or when it ends
+    on the way.
+    """
+    AckClaims: _aio.UnaryUnaryMultiCallable[_service_pb2.AckClaimsRequest, _service_pb2.AckClaimsResponse]  # type: ignore[assignment]
+    """Removes for good what the claims up to a number hold. What expired is not touched."""
+    ExtendClaims: _aio.UnaryUnaryMultiCallable[_service_pb2.ExtendClaimsRequest, _service_pb2.ExtendClaimsResponse]  # type: ignore[assignment]
+    """Moves the end of all claims of a group that are open: the heartbeat."""
+    ClaimFloor: _aio.UnaryUnaryMultiCallable[_service_pb2.ClaimFloorRequest, _service_pb2.ClaimFloorResponse]  # type: ignore[assignment]
+    """Where a group stands, and what waits for it. A group that nobody has heard of stands at 0."""
+    DropGroup: _aio.UnaryUnaryMultiCallable[_service_pb2.DropGroupRequest, _service_pb2.DropGroupResponse]  # type: ignore[assignment]
+    """Forgets a group. FAILED_PRECONDITION while it has claims that are open."""
+    ReadQueue: _aio.UnaryStreamMultiCallable[_service_pb2.ReadQueueRequest, _service_pb2.ReadQueueResponse]  # type: ignore[assignment]
+    """A look at the messages of a queue, oldest first, without leasing them. What moves meanwhile may be left out."""
+    StageEnqueue: _aio.UnaryUnaryMultiCallable[_service_pb2.StageEnqueueRequest, _service_pb2.StageEnqueueResponse]  # type: ignore[assignment]
+    """Keeps messages for a transaction. Nobody sees them before it is committed. All of a call are kept, or none."""
+    CommitTransaction: _aio.UnaryUnaryMultiCallable[_service_pb2.CommitTransactionRequest, _service_pb2.CommitTransactionResponse]  # type: ignore[assignment]
+    """Enqueues what was staged for a transaction, once: the broker keeps the number of the last one of each producer, and
+    one up to it is answered as committed before. Answers when all is enqueued.
+    """
 
 class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -138,5 +196,94 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.SettleResponse], _abc.AsyncIterator[_service_pb2.SettleResponse]]:
         """The fast way to settle: many batches under way, answered in order."""
+
+    @_abc_1.abstractmethod
+    def Claim(
+        self,
+        request: _service_pb2.ClaimRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ClaimResponse, _abc.Awaitable[_service_pb2.ClaimResponse]]:
+        """For readers that must be able to read the same again, such as stream processors: see docs/claims.md.
+
+        Makes claim `after + 1` of a group: messages chosen in fair order and leased as one. If that claim exists, it is
+        answered again. FAILED_PRECONDITION when it was acked, when claim `after` was never made, or for a lower epoch.
+        """
+
+    @_abc_1.abstractmethod
+    def DescribeClaim(
+        self,
+        request: _service_pb2.DescribeClaimRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.DescribeClaimResponse, _abc.Awaitable[_service_pb2.DescribeClaimResponse]]:
+        """What a claim is now. FAILED_PRECONDITION when it was acked or never made."""
+
+    @_abc_1.abstractmethod
+    def ReadClaim(
+        self,
+        request: _service_pb2.ReadClaimRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_service_pb2.ReadClaimResponse], _abc.AsyncIterator[_service_pb2.ReadClaimResponse]]:
+        """A slice of a claim by position: the same messages in the same order, as often as it is asked for, until the claim
+        is acked. Nothing when the claim has expired. FAILED_PRECONDITION when it was acked or never made, or when it ends
+        on the way.
+        """
+
+    @_abc_1.abstractmethod
+    def AckClaims(
+        self,
+        request: _service_pb2.AckClaimsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.AckClaimsResponse, _abc.Awaitable[_service_pb2.AckClaimsResponse]]:
+        """Removes for good what the claims up to a number hold. What expired is not touched."""
+
+    @_abc_1.abstractmethod
+    def ExtendClaims(
+        self,
+        request: _service_pb2.ExtendClaimsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ExtendClaimsResponse, _abc.Awaitable[_service_pb2.ExtendClaimsResponse]]:
+        """Moves the end of all claims of a group that are open: the heartbeat."""
+
+    @_abc_1.abstractmethod
+    def ClaimFloor(
+        self,
+        request: _service_pb2.ClaimFloorRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ClaimFloorResponse, _abc.Awaitable[_service_pb2.ClaimFloorResponse]]:
+        """Where a group stands, and what waits for it. A group that nobody has heard of stands at 0."""
+
+    @_abc_1.abstractmethod
+    def DropGroup(
+        self,
+        request: _service_pb2.DropGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.DropGroupResponse, _abc.Awaitable[_service_pb2.DropGroupResponse]]:
+        """Forgets a group. FAILED_PRECONDITION while it has claims that are open."""
+
+    @_abc_1.abstractmethod
+    def ReadQueue(
+        self,
+        request: _service_pb2.ReadQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_service_pb2.ReadQueueResponse], _abc.AsyncIterator[_service_pb2.ReadQueueResponse]]:
+        """A look at the messages of a queue, oldest first, without leasing them. What moves meanwhile may be left out."""
+
+    @_abc_1.abstractmethod
+    def StageEnqueue(
+        self,
+        request: _service_pb2.StageEnqueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.StageEnqueueResponse, _abc.Awaitable[_service_pb2.StageEnqueueResponse]]:
+        """Keeps messages for a transaction. Nobody sees them before it is committed. All of a call are kept, or none."""
+
+    @_abc_1.abstractmethod
+    def CommitTransaction(
+        self,
+        request: _service_pb2.CommitTransactionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.CommitTransactionResponse, _abc.Awaitable[_service_pb2.CommitTransactionResponse]]:
+        """Enqueues what was staged for a transaction, once: the broker keeps the number of the last one of each producer, and
+        one up to it is answered as committed before. Answers when all is enqueued.
+        """
 
 def add_FilaServiceServicer_to_server(servicer: FilaServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -8,7 +8,6 @@ from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack
 from fila.broker.settle import token_text
 from fila.core.errors import InvalidArgument, LeaseEnded, MessageNotFound, QueueNotFound
 from fila.core.ids import MessageIds
-from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
 from fila.server import codec
 from fila.storage import codec as records
@@ -60,8 +59,7 @@ def read_encoded(*messages, queue=""):
 def deliver(incoming, seq=1, attempts=0):
     """What a consumer sees of a message that came in."""
     lane = lane_of("q", "k", 5)
-    grant = Grant(7, 7, 1, 0, {seq: (lane, seq, 1)})
-    writer = codec.DeliveryWriter(IDS, grant, 5, {seq: attempts} if attempts else {})
+    writer = codec.DeliveryWriter(IDS, 7, 5, {seq: attempts} if attempts else {})
     parts: list[bytes] = []
     writer.write([(seq, lane, records.message_head(1, 1) + incoming.body)], parts)
     (message,) = service_pb2.LeaseResponse.FromString(b"".join(parts)).messages
@@ -108,7 +106,7 @@ class TestDeliveries:
             )
             message.timestamps.enqueued_at.FromNanoseconds(seq)
             message.timestamps.leased_at.FromNanoseconds(leased_at)
-        writer = codec.DeliveryWriter(IDS, Grant(1, token, 1, 0, {}), leased_at, attempts)
+        writer = codec.DeliveryWriter(IDS, token, leased_at, attempts)
         parts: list[bytes] = []
         writer.write(chosen[:2], parts)
         writer.write(chosen[2:], parts)

@@ -1,0 +1,298 @@
+"""Planning claims: making them, acking them, extending them.
+
+A claim may be larger than what one tick may do, so it is made in parts, each leased by a grant of its own, and each
+durable with the claim's record. Whoever asks for a claim that is only partly made goes on making it, also after a
+crash. An ack is one write, of the group's new floor; the messages leave the store after it, a part in a tick.
+
+All commands here have a tick to themselves. Removing what was acked is a chore, which shares its tick with others.
+"""
+
+from array import array
+from dataclasses import dataclass
+from functools import partial
+
+from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
+from fila.broker.failure import drop_history
+from fila.broker.queue import QueueState
+from fila.broker.settle import put_grant
+from fila.broker.state import BrokerState
+from fila.broker.tick import Acked, Delivery, Tick
+from fila.config import LimitsConfig
+from fila.core.claims import Claim, ClaimState, Group, Part
+from fila.core.consumers import Consumer
+from fila.core.errors import BrokerError, ClaimLost, Fenced, InvalidArgument, LimitExceeded, NotNow, quoted
+from fila.core.ids import NS_PER_MS
+from fila.core.leases import Grant
+from fila.storage import codec, keys
+from fila.storage.base import Family
+
+DEFAULT_LEASE_MS = 900_000
+"""Long enough for a reader to be restarted: what expires is read twice."""
+
+PART_MESSAGES = 2_000
+"""How many messages of a claim are leased, or removed, in one tick"""
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How far a claim is."""
+
+    claim: Claim | None
+    """None when there is nothing to claim"""
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AckedClaims:
+    messages: int
+    expired: list[int]
+    """Claims whose messages are not acked: they went back to the queue"""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedClaims:
+    extended: list[int]
+    expired: list[int]
+
+
+def check_group(name: str, limits: LimitsConfig) -> None:
+    """Raises InvalidArgument for a name that no group may have."""
+    if not name:
+        raise InvalidArgument("a group must have a name")
+    if len(name.encode()) > limits.max_name_bytes:
+        raise InvalidArgument(f"the name of a group must not exceed {limits.max_name_bytes} bytes")
+
+
+def find_claim(queue: QueueState, name: str, number: int) -> Claim:
+    """A claim of which somebody was told and which was not acked. Raises ClaimLost."""
+    group = queue.groups.get(name) or Group(name)
+    claim = group.claims.get(number)
+    if number <= group.floor:
+        raise _acked(group, number)
+    if claim is None:
+        raise _never_made(group, number)
+    if not claim.sealed:
+        raise NotNow(f"claim {number} of group {quoted(name)} is being made: ask for it by Claim")
+    return claim
+
+
+def plan_claim(state: BrokerState, tick: Tick, command: MakeClaim) -> Making:
+    """Make a claim, or a part of it, or find the one that there is.
+
+    Raises QueueNotFound, InvalidArgument, LimitExceeded, Fenced or ClaimLost.
+    """
+    queue, limits = state.queue(command.queue), state.limits
+    if command.most > limits.max_claim_messages:
+        raise LimitExceeded(f"max_messages is {command.most}, {limits.max_claim_messages} are allowed")
+    lease_ns = _lease_ns(command.lease_ms, limits)
+    group = _enter(queue, command.group, command.epoch, limits)
+    if command.after < group.floor:
+        raise _acked(group, command.after + 1)
+    if command.after > group.last:
+        raise _never_made(group, command.after)
+    claim = group.claims.get(command.after + 1)
+    if claim is not None and (claim.sealed or claim.state(tick.now) is ClaimState.EXPIRED):
+        _seal(tick, queue, claim, sealed=True)
+        _set_group(tick, queue, group, command.epoch)
+        return Making(claim, done=True)
+    if claim is None:
+        if group.last - group.floor >= limits.max_claims:
+            raise LimitExceeded(f"group {quoted(group.name)} has {limits.max_claims} claims that are not acked")
+        claim = Claim(group, group.last + 1, 0, tick.now, tick.now + lease_ns)
+    return _plan_part(state, tick, queue, claim, command)
+
+
+def _plan_part(state: BrokerState, tick: Tick, queue: QueueState, claim: Claim, command: MakeClaim) -> Making:
+    group = claim.group
+    wanted = max(0, (command.most or state.limits.max_claim_messages) - claim.size)
+    limit = 0 if queue.record.paused else max(0, min(wanted, PART_MESSAGES, queue.ready))
+    selection = queue.drr.select(limit, tick.now, command.cap or None)
+    delivery = Delivery(queue, selection)
+    tick.delivered.append(delivery)
+    chosen = len(selection.messages)
+    done = chosen in (wanted, queue.ready) or (chosen < limit and not selection.unfinished) or queue.record.paused
+    if not chosen and not claim.parts:
+        _set_group(tick, queue, group, command.epoch)
+        return Making(None, done)
+    if chosen:
+        number = state.sequence.reserve(tick.now, 1)
+        members = {message[1]: message for message in selection.messages}
+        claim_token = claim.token or number
+        grant = Grant(number, claim_token, 0, claim.expires_at, members, claim=claim)
+        part = Part(claim.size, array("Q", members), grant)
+        put_grant(tick, queue, grant)
+        key = keys.claim_part(queue.name, group.name, claim.number, part.first)
+        tick.batch.put(Family.CLAIMS, key, codec.claim_part(number, part.seqs))
+        delivery.grants.append((Consumer(0, 0, lambda _: None, lambda _: None), grant))
+        tick.on_commit.append(partial(_add_part, claim, part, claim_token))
+    else:
+        claim_token = claim.token
+    _seal(tick, queue, claim, sealed=done, token=claim_token)
+    _set_group(tick, queue, group, command.epoch, last=claim.number)
+    return Making(claim, done)
+
+
+def _add_part(claim: Claim, part: Part, token: int) -> None:
+    claim.token = token
+    claim.parts.append(part)
+    claim.group.claims[claim.number] = claim
+
+
+def _seal(tick: Tick, queue: QueueState, claim: Claim, *, sealed: bool, token: int = 0) -> None:
+    """Write a claim's record, unless it stands so already."""
+    if claim.sealed:
+        return
+    record = codec.ClaimRecord(token or claim.token, claim.made_at, claim.expires_at, sealed)
+    tick.batch.put(Family.CLAIMS, keys.claim(queue.name, claim.group.name, claim.number), codec.claim(record))
+    tick.on_commit.append(lambda: setattr(claim, "sealed", sealed))
+
+
+def plan_ack_claims(state: BrokerState, tick: Tick, command: AckClaims) -> AckedClaims:
+    """Raise the floor of a group. Raises QueueNotFound, InvalidArgument, Fenced, ClaimLost or NotNow."""
+    queue = state.queue(command.queue)
+    group = _enter(queue, command.group, command.epoch, state.limits)
+    if command.upto > group.last:
+        raise _never_made(group, command.upto)
+    ended = [claim for number, claim in group.claims.items() if group.floor < number <= command.upto]
+    expired = [claim for claim in ended if claim.state(tick.now) is ClaimState.EXPIRED]
+    acked = [claim for claim in ended if claim not in expired]
+    for claim in acked:
+        if not claim.sealed:
+            raise NotNow(f"claim {claim.number} of group {quoted(group.name)} is being made: nobody has read it")
+    for claim in expired:
+        start = keys.claim(queue.name, group.name, claim.number)
+        tick.batch.delete_range(Family.CLAIMS, start, keys.after(start))
+    _set_group(tick, queue, group, command.epoch, floor=max(command.upto, group.floor))
+    tick.on_commit.append(partial(_end, state, queue, acked, expired))
+    return AckedClaims(sum(claim.held for claim in acked), [claim.number for claim in expired])
+
+
+def _end(state: BrokerState, queue: QueueState, acked: list[Claim], expired: list[Claim]) -> None:
+    for claim in expired:
+        del claim.group.claims[claim.number]
+    for claim in acked:
+        claim.acked = True
+        state.chores.append(partial(plan_removal, state, queue, claim))
+
+
+def plan_removal(state: BrokerState, queue: QueueState, claim: Claim, tick: Tick) -> bool:
+    """Remove a part of what was acked. Returns whether that was the last. A chore."""
+    if state.queues.get(queue.name) is not queue:
+        return True
+    group = claim.group
+    if claim.parts:
+        part = claim.parts[0]
+        if part.grant is not None and part.grant.members:
+            _plan_acks(tick, queue, part.grant)
+        tick.batch.delete(Family.CLAIMS, keys.claim_part(queue.name, group.name, claim.number, part.first))
+        tick.on_commit.append(lambda: claim.parts.remove(part))
+    if len(claim.parts) > 1:
+        return False
+    tick.batch.delete(Family.CLAIMS, keys.claim(queue.name, group.name, claim.number))
+    tick.on_commit.append(lambda: group.claims.pop(claim.number, None))
+    return True
+
+
+def _plan_acks(tick: Tick, queue: QueueState, grant: Grant) -> None:
+    done = Acked(queue, [], [])
+    for seq, (lane, _, _) in grant.members.items():
+        tick.batch.delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
+        if seq in queue.attempts:
+            drop_history(tick, queue, seq)
+        tick.gone[seq] = False
+        done.seqs.append(seq)
+        done.lanes.append(lane)
+    tick.drop_members(queue, grant, len(done.seqs))
+    tick.acked.append(done)
+
+
+def plan_extend_claims(state: BrokerState, tick: Tick, command: ExtendClaims) -> ExtendedClaims:
+    """Let all open claims of a group end later, or earlier. Raises QueueNotFound, InvalidArgument or Fenced."""
+    queue = state.queue(command.queue)
+    expires_at = tick.now + _lease_ns(command.lease_ms, state.limits)
+    group = _enter(queue, command.group, command.epoch, state.limits)
+    open_claims = group.open(tick.now)
+    for claim in open_claims:
+        record = codec.ClaimRecord(claim.token, claim.made_at, expires_at, claim.sealed)
+        tick.batch.put(Family.CLAIMS, keys.claim(queue.name, group.name, claim.number), codec.claim(record))
+        for grant in claim.grants():
+            old = keys.grant_expiry(grant.expires_at, queue.name, grant.number)
+            tick.batch.delete(Family.LEASE_EXPIRY, old)
+            new = keys.grant_expiry(expires_at, queue.name, grant.number)
+            tick.batch.put(Family.LEASE_EXPIRY, new, b"")
+    if group.name in queue.groups:
+        _set_group(tick, queue, group, command.epoch)
+    tick.on_commit.append(partial(_move_end, queue, open_claims, expires_at))
+    expired = [claim.number for claim in group.claims.values() if claim.state(tick.now) is ClaimState.EXPIRED]
+    return ExtendedClaims([claim.number for claim in open_claims], expired)
+
+
+def _move_end(queue: QueueState, claims: list[Claim], expires_at: int) -> None:
+    for claim in claims:
+        claim.expires_at = expires_at
+    queue.leases.move_end([grant for claim in claims for grant in claim.grants()], expires_at)
+
+
+def plan_drop_group(state: BrokerState, tick: Tick, command: DropGroup) -> None:
+    """Forget a group. Raises QueueNotFound, or NotNow while it holds messages."""
+    queue = state.queue(command.queue)
+    group = queue.groups.get(command.group)
+    if group is None:
+        return
+    if any(claim.acked for claim in group.claims.values()) or group.open(tick.now):
+        raise NotNow(f"group {quoted(group.name)} holds messages: ack its claims, or let them expire")
+    start = keys.group(queue.name, group.name)
+    tick.batch.delete_range(Family.CLAIMS, start, keys.after(start))
+    tick.on_commit.append(lambda: queue.groups.pop(group.name, None))
+
+
+def _enter(queue: QueueState, name: str, epoch: int, limits: LimitsConfig) -> Group:
+    """The group, which may be new. Raises Fenced, InvalidArgument or LimitExceeded."""
+    group = queue.groups.get(name)
+    if group is None:
+        check_group(name, limits)
+        if len(queue.groups) >= limits.max_groups:
+            raise LimitExceeded(f"queue {quoted(queue.name)} has {limits.max_groups} groups, which is the limit")
+        group = Group(name)
+    if epoch < group.epoch:
+        raise Fenced(
+            f"epoch {epoch} of group {quoted(name)} is over: epoch {group.epoch} reads queue {quoted(queue.name)} now"
+        )
+    return group
+
+
+def _set_group(
+    tick: Tick, queue: QueueState, group: Group, epoch: int, *, floor: int | None = None, last: int | None = None
+) -> None:
+    """Write where a group stands, unless it stands there already."""
+    now = codec.GroupRecord(group.epoch, group.floor, group.last)
+    then = codec.GroupRecord(epoch, group.floor if floor is None else floor, group.last if last is None else last)
+    if then == now and group.name in queue.groups:
+        return
+    tick.batch.put(Family.CLAIMS, keys.group(queue.name, group.name), codec.group(then))
+    tick.on_commit.append(partial(_commit_group, queue, group, then))
+
+
+def _commit_group(queue: QueueState, group: Group, record: codec.GroupRecord) -> None:
+    queue.groups[group.name] = group
+    group.epoch, group.floor, group.last = record.epoch, record.floor, record.last
+
+
+def _lease_ns(lease_ms: int, limits: LimitsConfig) -> int:
+    if not 0 <= lease_ms <= limits.max_claim_lease_ms:
+        raise InvalidArgument(f"lease_ms must be from 0 to {limits.max_claim_lease_ms}")
+    return (lease_ms or min(DEFAULT_LEASE_MS, limits.max_claim_lease_ms)) * NS_PER_MS
+
+
+def _acked(group: Group, number: int) -> BrokerError:
+    return ClaimLost(
+        f"claim {number} of group {quoted(group.name)} was acked: all up to {group.floor} are. "
+        "Whoever asks for it has forgotten that, as an old checkpoint does"
+    )
+
+
+def _never_made(group: Group, number: int) -> BrokerError:
+    return ClaimLost(
+        f"claim {number} of group {quoted(group.name)} was never made: the last one is {group.last}. "
+        "Whoever asks for it has read another group, or a queue that was deleted since"
+    )

@@ -1,0 +1,177 @@
+"""Reading a queue without being one of its consumers: in claims that can be read again, or by just looking at it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from fila.broker.claims import AckedClaims, ExtendedClaims, Making, check_group, find_claim
+from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
+from fila.broker.queue import QueueState
+from fila.broker.search import Query, Search
+from fila.core.claims import Claim, ClaimState, Group
+from fila.core.errors import ClaimLost, InvalidArgument, QueueNotFound, quoted
+from fila.core.ids import NS_PER_MS
+from fila.core.pending import FairKey, Lane
+from fila.storage import keys
+from fila.storage.base import Family
+
+if TYPE_CHECKING:
+    from fila.broker.broker import Broker
+
+MAX_WAIT_MS = 10_000
+LOOK_EVERY_S = 0.01
+"""How often a reader that waits looks whether there is something to claim."""
+
+LOOK_MESSAGES = 500
+LOOK_EFFORT = 4_000
+"""How many messages of a queue are read in one go, and how many looked at."""
+
+MAX_PARTS = 10_000
+REMEMBERED_LANES = 4096
+
+Piece = list[tuple[int, Lane, bytes]]
+"""Messages: sequence number, lane, record"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a reader asks for."""
+
+    queue: str
+    group: str
+    after: int
+    most: int = 0
+    lease_ms: int = 0
+    epoch: int = 0
+    cap: int = 0
+    wait_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Where a group stands, and what waits for it."""
+
+    floor: int
+    last: int
+    epoch: int
+    newest: int
+    ready: int
+    delayed: int
+
+
+class Readers:
+    """Claims and looks, as awaitable calls."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._state = broker.state
+
+    async def claim(self, wanted: Wanted) -> Claim | None:
+        """The claim after one; None when there is nothing to claim. Raises what `plan_claim` does."""
+        if not 0 <= wanted.wait_ms <= MAX_WAIT_MS:
+            raise InvalidArgument(f"wait_ms must be from 0 to {MAX_WAIT_MS}")
+        until = self._broker.now() + wanted.wait_ms * NS_PER_MS
+        claim = await self._make(wanted)
+        while claim is None and self._broker.now() < until:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if self._state.queue(wanted.queue).ready or not self._broker.ready:
+                claim = await self._make(wanted)
+        return claim
+
+    async def _make(self, wanted: Wanted) -> Claim | None:
+        while True:
+            making: Making = await self._broker.do(
+                lambda reply: MakeClaim(
+                    wanted.queue,
+                    wanted.group,
+                    wanted.after,
+                    wanted.most,
+                    reply,
+                    wanted.lease_ms,
+                    wanted.epoch,
+                    wanted.cap,
+                )
+            )
+            if making.done:
+                return making.claim
+            await asyncio.sleep(0)  # making a part has a tick to itself: let one come that delivers
+
+    def describe(self, queue_name: str, group: str, number: int) -> Claim:
+        """Raises QueueNotFound or ClaimLost."""
+        return find_claim(self._state.queue(queue_name), group, number)
+
+    def read(
+        self, queue_name: str, group: str, number: int, low: int, high: int
+    ) -> tuple[Claim, Iterator[tuple[Piece, int]]]:
+        """A slice of a claim by position, a piece at a time, each with the position behind it. `high` of 0 means to
+        the end.
+
+        Raises QueueNotFound, InvalidArgument or ClaimLost; the last also on the way, when the claim has ended.
+        """
+        queue = self._state.queue(queue_name)
+        claim = find_claim(queue, group, number)
+        if not low <= (high or claim.size) <= claim.size:
+            raise InvalidArgument(f"positions {low} to {high} are not in claim {number}, which has {claim.size}")
+        return claim, self._pieces(queue, claim, low, high or claim.size)
+
+    def _pieces(self, queue: QueueState, claim: Claim, low: int, high: int) -> Iterator[tuple[Piece, int]]:
+        if claim.state(self._broker.now()) is ClaimState.EXPIRED:
+            return
+        for part, messages in claim.slice(low, high):
+            for piece in self._broker.read(queue, part.grant, messages) if part.grant is not None else ():
+                yield piece, part.position(piece[-1][0]) + 1
+                self._check(queue, claim)
+        self._check(queue, claim)
+
+    def _check(self, queue: QueueState, claim: Claim) -> None:
+        """Whoever reads a claim reads all of a slice or is told."""
+        if self._state.queues.get(queue.name) is not queue:
+            raise QueueNotFound(queue.name)
+        if claim.state(self._broker.now()) is not ClaimState.OPEN:
+            raise ClaimLost(f"claim {claim.number} of group {quoted(claim.group.name)} ended while it was read")
+
+    async def ack(self, queue: str, group: str, upto: int, epoch: int) -> AckedClaims:
+        acked: AckedClaims = await self._broker.do(lambda reply: AckClaims(queue, group, upto, reply, epoch))
+        return acked
+
+    async def extend(self, queue: str, group: str, lease_ms: int, epoch: int) -> ExtendedClaims:
+        extended: ExtendedClaims = await self._broker.do(
+            lambda reply: ExtendClaims(queue, group, lease_ms, reply, epoch)
+        )
+        return extended
+
+    async def drop(self, queue: str, group: str) -> None:
+        await self._broker.do(partial(DropGroup, queue, group))
+
+    def floor(self, queue_name: str, group_name: str) -> Floor:
+        """Raises QueueNotFound, or InvalidArgument for a name that no group may have."""
+        queue = self._state.queue(queue_name)
+        check_group(group_name, self._state.limits)
+        group = queue.groups.get(group_name) or Group(group_name)
+        return Floor(group.floor, group.last, group.epoch, self._state.sequence.last, queue.ready, len(queue.schedule))
+
+    async def look(self, queue_name: str, query: Query, part: int = 0, parts: int = 1) -> AsyncIterator[Piece]:
+        """Messages of a queue, oldest first, a piece at a time: those of one of several parts. Lets others work in
+        between. Raises QueueNotFound or InvalidArgument.
+        """
+        if not 0 <= part < parts <= MAX_PARTS:
+            raise InvalidArgument(f"part must be from 0 up to parts, which must be from 1 to {MAX_PARTS}")
+        queue = self._state.queue(queue_name)
+        walk = Search(self._broker.store, queue, query)
+
+        @lru_cache(REMEMBERED_LANES)
+        def lane_of(key: str, priority: int) -> Lane:
+            return Lane(FairKey(key), priority, keys.lane(queue_name, key, priority))
+
+        while not walk.done:
+            found = await self._broker.step_by_step(walk.next(LOOK_MESSAGES, LOOK_EFFORT))
+            places = [match.place for match in found if match.place.seq % parts == part]
+            stored = [(lane_of(place.key, place.priority), place.seq) for place in places]
+            wanted = [lane.prefix + keys.u64(seq) for lane, seq in stored]
+            records = self._broker.store.get_many(Family.MESSAGES, wanted)
+            yield [(seq, lane, record) for (lane, seq), record in zip(stored, records, strict=True) if record]
+            await asyncio.sleep(0)
+            if self._state.queues.get(queue_name) is not queue:
+                raise QueueNotFound(queue_name)

@@ -1,0 +1,345 @@
+"""Reading a queue in claims: numbered batches that can be read again until they are acked.
+
+Every call here may be sent twice without harm, so a broker that is away for a moment is asked again, until the client's
+timeout has passed without an answer. A stream that is lost goes on where it was.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypedDict, TypeVar
+
+import grpc
+
+from fila.client.backoff import Backoff
+from fila.client.connection import Connection, Unary, was_lost
+from fila.client.errors import InternalError, InvalidArgumentError, UnavailableError
+from fila.client.message import ReadMessage
+from fila.client.thread import LoopThread
+from fila.v1 import service_pb2 as pb
+from fila.v1 import service_pb2_grpc
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+R = TypeVar("R")
+
+_STATES = {pb.CLAIM_STATE_OPEN: "open", pb.CLAIM_STATE_EXPIRED: "expired"}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Messages of a queue that a group holds under a number."""
+
+    number: int
+    #: How many it was made of: positions are from 0 up to this.
+    messages: int
+    #: How many of them it holds. Fewer when messages were settled one by one, none when it has expired.
+    held: int
+    #: "open", or "expired": then its messages went back to the queue and will be in a later claim.
+    state: str
+    made_at: datetime
+    expires_at: datetime
+    #: For whoever settles one of its messages by itself.
+    lease_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AckedClaims:
+    """What an ack did."""
+
+    #: How many messages were removed for good.
+    messages: int
+    #: Claims that had expired, whose messages are not acked and will come again.
+    expired: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedClaims:
+    """What a heartbeat did."""
+
+    extended: tuple[int, ...]
+    #: Claims that have expired and were not acked yet.
+    expired: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFloor:
+    """Where a group stands, and what waits for it."""
+
+    #: All claims up to this one are acked.
+    floor: int
+    #: The last claim that was made.
+    last: int
+    #: The highest that was seen.
+    epoch: int
+    #: No message that the queue holds was enqueued later: a cap for `claim`, a bound for `read_queue`.
+    newest: int
+    #: Messages that wait for nothing but their turn and their throttles.
+    ready: int
+    delayed: int
+
+
+class Calls:
+    """Calls that may be sent twice. Lives on one event loop."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.stub: Any = service_pb2_grpc.FilaServiceStub(connection.channel)
+
+    async def call(self, method: Unary[Request, Response], request: Request) -> Response:
+        """Raises FilaError; UnavailableError only when the broker was away for as long as the client waits."""
+        return await self._patiently(lambda: self._connection.call(method, request))
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[R]]) -> R:
+        loop = asyncio.get_running_loop()
+        deadline, backoff = loop.time() + self._connection.timeout_s, Backoff()
+        while True:
+            try:
+                return await attempt()
+            except UnavailableError:
+                wait_s = backoff.next_wait_s()
+                if loop.time() + wait_s > deadline:
+                    raise
+                await asyncio.sleep(wait_s)
+
+    def read_claim(self, make: Callable[[int], pb.ReadClaimRequest], low: int) -> AsyncIterator[pb.ReadClaimResponse]:
+        return self._stream(self._connection.open_claim, make, low)
+
+    def read_queue(self, make: Callable[[int], pb.ReadQueueRequest], low: int) -> AsyncIterator[pb.ReadQueueResponse]:
+        return self._stream(self._connection.open_queue, make, low)
+
+    async def _stream(
+        self, open_call: Callable[[Request], Any], make: Callable[[int], Request], position: int
+    ) -> AsyncIterator[Any]:
+        """Responses that say in `next` where to go on. `make` makes a request that begins there."""
+        loop = asyncio.get_running_loop()
+        deadline, backoff = loop.time() + self._connection.timeout_s, Backoff()
+        while True:
+            call = open_call(make(position))
+            try:
+                while (response := await call.read()) is not grpc.aio.EOF:
+                    position = response.next
+                    yield response
+                    deadline, backoff = loop.time() + self._connection.timeout_s, Backoff()
+                return
+            except grpc.aio.AioRpcError as error:
+                wait_s = backoff.next_wait_s()
+                if not was_lost(error) or self._connection.closed or loop.time() + wait_s > deadline:
+                    raise self._connection.translated(error) from error
+                await asyncio.sleep(wait_s)
+            finally:
+                call.cancel()
+
+
+def made(request: Callable[..., R], **fields: Any) -> R:
+    """A request. Raises InvalidArgumentError for values that it cannot hold."""
+    try:
+        return request(**fields)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(str(error)) from error
+
+
+class AsyncGroup:
+    """Reads a queue in claims, for one group. Made by `AsyncClient.group`.
+
+    `epoch` is a number that grows with every start of the reader: the broker refuses calls of a lower one than it has
+    seen (FencedError), so that a reader which was thought dead does no harm.
+    """
+
+    def __init__(self, calls: Callable[[], Calls], queue: str, group: str, epoch: int) -> None:
+        self._calls = calls
+        self.queue = queue
+        self.group = group
+        self.epoch = epoch
+
+    async def claim(
+        self, after: int, *, max_messages: int = 0, lease_ms: int = 0, cap: int = 0, wait_ms: int = 0
+    ) -> Claim | None:
+        """Claim number `after + 1`, made now or found again; None when there is nothing to claim.
+
+        `max_messages` of 0 means as many as the broker allows, `lease_ms` of 0 15 minutes. With a `cap`, which is the
+        `newest` of a floor, no message is claimed that came later. `wait_ms`, up to 10 seconds, is how long to wait for
+        messages. Raises ClaimLostError when the claim was acked or claim `after` was never made.
+        """
+        calls = self._calls()
+        request = made(
+            pb.ClaimRequest,
+            queue=self.queue,
+            group=self.group,
+            after=after,
+            max_messages=max_messages,
+            lease_ms=lease_ms,
+            epoch=self.epoch,
+            cap=cap,
+            wait_ms=wait_ms,
+        )
+        response = await calls.call(calls.stub.Claim, request)
+        return _claim(response.claim) if response.HasField("claim") else None
+
+    async def describe(self, number: int) -> Claim:
+        """What a claim is now. Raises ClaimLostError when it was acked or never made."""
+        calls = self._calls()
+        request = made(pb.DescribeClaimRequest, queue=self.queue, group=self.group, number=number)
+        return _claim((await calls.call(calls.stub.DescribeClaim, request)).claim)
+
+    async def read(self, number: int, low: int = 0, high: int = 0) -> AsyncIterator[list[ReadMessage]]:
+        """The messages of a claim at the positions from `low` up to `high`, which is not included; 0 means to the end.
+
+        The same ones in the same order, as often as it is asked for. Nothing when the claim has expired. Raises
+        ClaimLostError when it was acked, or ends on the way.
+        """
+
+        def request(position: int) -> pb.ReadClaimRequest:
+            return made(pb.ReadClaimRequest, queue=self.queue, group=self.group, number=number, low=position, high=high)
+
+        async for response in self._calls().read_claim(request, low):
+            yield [ReadMessage(self.queue, message) for message in response.messages]
+
+    async def ack(self, upto: int) -> AckedClaims:
+        """Remove for good what the claims up to a number hold. What expired is not touched."""
+        calls = self._calls()
+        request = made(pb.AckClaimsRequest, queue=self.queue, group=self.group, upto=upto, epoch=self.epoch)
+        response = await calls.call(calls.stub.AckClaims, request)
+        return AckedClaims(response.messages, tuple(response.expired))
+
+    async def extend(self, lease_ms: int = 0) -> ExtendedClaims:
+        """Let all open claims expire `lease_ms` from now; 0 means 15 minutes, 1 lets them go. The heartbeat."""
+        calls = self._calls()
+        request = made(pb.ExtendClaimsRequest, queue=self.queue, group=self.group, lease_ms=lease_ms, epoch=self.epoch)
+        response = await calls.call(calls.stub.ExtendClaims, request)
+        return ExtendedClaims(tuple(response.extended), tuple(response.expired))
+
+    async def floor(self) -> GroupFloor:
+        """Where the group stands. A group that nobody has heard of stands at 0."""
+        calls = self._calls()
+        response = await calls.call(
+            calls.stub.ClaimFloor, made(pb.ClaimFloorRequest, queue=self.queue, group=self.group)
+        )
+        return GroupFloor(
+            response.floor, response.last, response.epoch, response.newest, response.ready, response.delayed
+        )
+
+    async def drop(self) -> None:
+        """Forget the group. Raises FailedPreconditionError while it has claims that are open."""
+        calls = self._calls()
+        await calls.call(calls.stub.DropGroup, made(pb.DropGroupRequest, queue=self.queue, group=self.group))
+
+
+class Group:
+    """Reads a queue in claims, for one group. Made by `Client.group`. As `AsyncGroup`, for programs that block."""
+
+    def __init__(self, thread: LoopThread, group: AsyncGroup) -> None:
+        self._thread = thread
+        self._group = group
+
+    @property
+    def queue(self) -> str:
+        return self._group.queue
+
+    @property
+    def group(self) -> str:
+        return self._group.group
+
+    @property
+    def epoch(self) -> int:
+        return self._group.epoch
+
+    def claim(
+        self, after: int, *, max_messages: int = 0, lease_ms: int = 0, cap: int = 0, wait_ms: int = 0
+    ) -> Claim | None:
+        """Claim number `after + 1`, made now or found again; None when there is nothing to claim."""
+        return self._thread.run(
+            self._group.claim(after, max_messages=max_messages, lease_ms=lease_ms, cap=cap, wait_ms=wait_ms)
+        )
+
+    def describe(self, number: int) -> Claim:
+        """What a claim is now. Raises ClaimLostError when it was acked or never made."""
+        return self._thread.run(self._group.describe(number))
+
+    def read(self, number: int, low: int = 0, high: int = 0) -> Iterator[list[ReadMessage]]:
+        """The messages of a claim at the positions from `low` up to `high`, which is not included; 0 means to the end.
+
+        Raises ClaimLostError when it was acked, or ends on the way.
+        """
+        return blocking(self._thread, self._group.read(number, low, high))
+
+    def ack(self, upto: int) -> AckedClaims:
+        """Remove for good what the claims up to a number hold. What expired is not touched."""
+        return self._thread.run(self._group.ack(upto))
+
+    def extend(self, lease_ms: int = 0) -> ExtendedClaims:
+        """Let all open claims expire `lease_ms` from now; 0 means 15 minutes, 1 lets them go. The heartbeat."""
+        return self._thread.run(self._group.extend(lease_ms))
+
+    def floor(self) -> GroupFloor:
+        """Where the group stands. A group that nobody has heard of stands at 0."""
+        return self._thread.run(self._group.floor())
+
+    def drop(self) -> None:
+        """Forget the group. Raises FailedPreconditionError while it has claims that are open."""
+        self._thread.run(self._group.drop())
+
+
+class ReadOptions(TypedDict, total=False):
+    """Which messages of a queue to look at."""
+
+    #: By the time of enqueueing, in nanoseconds since the epoch, both included; 0 for `high` means to the end.
+    low: int
+    high: int
+    #: Of so many readers that share the work, which one this is: 0 up to, not including, `parts`.
+    part: int
+    parts: int
+    #: 0 means all.
+    max_messages: int
+    #: Those too that somebody is at work on.
+    leased: bool
+    #: Leave out those whose delay is not over.
+    ready_only: bool
+
+
+async def read_queue(calls: Calls, queue: str, options: ReadOptions) -> AsyncIterator[list[ReadMessage]]:
+    """Messages of a queue, oldest first, without leasing them."""
+    most = options.get("max_messages", 0)
+    seen = 0
+
+    def request(position: int) -> pb.ReadQueueRequest:
+        fields = {**options, "low": position, "max_messages": most - seen if most else 0}
+        return made(pb.ReadQueueRequest, queue=queue, **fields)
+
+    async for response in calls.read_queue(request, options.get("low", 0)):
+        yield [ReadMessage(queue, message) for message in response.messages]
+        seen += len(response.messages)
+        if most and seen >= most:
+            return
+
+
+def blocking(thread: LoopThread, pieces: AsyncIterator[R]) -> Iterator[R]:
+    """What an asynchronous iterator gives, for programs that block."""
+
+    async def piece() -> R | None:
+        return await anext(pieces, None)
+
+    async def close() -> None:
+        await pieces.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+    try:
+        while (given := thread.run(piece())) is not None:
+            yield given
+    finally:
+        thread.run(close())
+
+
+def _claim(info: pb.ClaimInfo) -> Claim:
+    state = _STATES.get(info.state)
+    if state is None:
+        raise InternalError(f"the broker answered with a claim of state {info.state}")
+    return Claim(
+        info.number,
+        info.messages,
+        info.held,
+        state,
+        info.made_at.ToDatetime(UTC),
+        info.expires_at.ToDatetime(UTC),
+        info.lease_id,
+    )

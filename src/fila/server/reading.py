@@ -1,0 +1,160 @@
+"""Claims and looks on the wire. Each handler decodes, calls the broker, encodes."""
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+
+from fila.broker.broker import Broker
+from fila.broker.queue import QueueState
+from fila.broker.reading import Piece, Wanted
+from fila.broker.search import NEWEST_POSSIBLE, Query
+from fila.broker.settle import token_text
+from fila.core.claims import Claim, ClaimState
+from fila.core.lifecycle import State
+from fila.server.codec import DeliveryWriter
+from fila.server.types import Context
+from fila.v1 import service_pb2 as pb
+
+RESPONSE_BYTES = 1 << 20
+"""About how large one response becomes before the next is begun."""
+
+_STATES = {ClaimState.OPEN: pb.CLAIM_STATE_OPEN, ClaimState.EXPIRED: pb.CLAIM_STATE_EXPIRED}
+
+
+class Reading:
+    """The handlers of FilaService that read without being a consumer."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._readers = broker.readers
+
+    async def claim(self, request: pb.ClaimRequest, _: Context) -> pb.ClaimResponse:
+        claim = await self._readers.claim(
+            Wanted(
+                request.queue,
+                request.group,
+                request.after,
+                request.max_messages,
+                request.lease_ms,
+                request.epoch,
+                request.cap,
+                request.wait_ms,
+            )
+        )
+        ready = self._broker.state.queue(request.queue).ready
+        return pb.ClaimResponse(claim=None if claim is None else self._write(claim), ready=ready)
+
+    async def describe_claim(self, request: pb.DescribeClaimRequest, _: Context) -> pb.DescribeClaimResponse:
+        claim = self._readers.describe(request.queue, request.group, request.number)
+        return pb.DescribeClaimResponse(claim=self._write(claim))
+
+    async def read_claim(self, request: pb.ReadClaimRequest, context: Context) -> None:
+        claim, pieces = self._readers.read(request.queue, request.group, request.number, request.low, request.high)
+        writer = self._writer(self._broker.state.queue(request.queue), claim.token, claim.made_at)
+        await context.send_initial_metadata(())
+        response = _Response(writer)
+        behind = 0
+        for piece, position in pieces:
+            if response.is_full_with(piece):
+                await context.write(response.take() + pb.ReadClaimResponse(next=behind).SerializeToString())
+                await asyncio.sleep(0)
+            response.add(piece)
+            behind = position
+        if response.size:
+            await context.write(response.take() + pb.ReadClaimResponse(next=behind).SerializeToString())
+
+    async def ack_claims(self, request: pb.AckClaimsRequest, _: Context) -> pb.AckClaimsResponse:
+        acked = await self._readers.ack(request.queue, request.group, request.upto, request.epoch)
+        return pb.AckClaimsResponse(messages=acked.messages, expired=acked.expired)
+
+    async def extend_claims(self, request: pb.ExtendClaimsRequest, _: Context) -> pb.ExtendClaimsResponse:
+        done = await self._readers.extend(request.queue, request.group, request.lease_ms, request.epoch)
+        return pb.ExtendClaimsResponse(extended=done.extended, expired=done.expired)
+
+    async def claim_floor(self, request: pb.ClaimFloorRequest, _: Context) -> pb.ClaimFloorResponse:
+        floor = self._readers.floor(request.queue, request.group)
+        return pb.ClaimFloorResponse(
+            floor=floor.floor,
+            last=floor.last,
+            epoch=floor.epoch,
+            newest=floor.newest,
+            ready=floor.ready,
+            delayed=floor.delayed,
+        )
+
+    async def drop_group(self, request: pb.DropGroupRequest, _: Context) -> pb.DropGroupResponse:
+        await self._readers.drop(request.queue, request.group)
+        return pb.DropGroupResponse()
+
+    async def read_queue(self, request: pb.ReadQueueRequest, context: Context) -> None:
+        queue = self._broker.state.queue(request.queue)
+        states = {State.READY}
+        states |= set() if request.ready_only else {State.DELAYED}
+        states |= {State.LEASED} if request.leased else set()
+        query = Query(low=request.low, high=request.high or NEWEST_POSSIBLE, states=frozenset(states))
+        response = _Response(self._writer(queue, None, 0))
+        left = request.max_messages or NEWEST_POSSIBLE
+        await context.send_initial_metadata(())
+        behind = 0
+        async for piece in self._readers.look(request.queue, query, request.part, request.parts or 1):
+            for some in _by_size(piece[:left]):
+                if response.is_full_with(some):
+                    await context.write(response.take() + pb.ReadQueueResponse(next=behind).SerializeToString())
+                response.add(some)
+                behind = some[-1][0] + 1
+            left -= len(piece)
+            if left <= 0:
+                break
+        if response.size:
+            await context.write(response.take() + pb.ReadQueueResponse(next=behind).SerializeToString())
+
+    def _writer(self, queue: QueueState, token: int | None, leased_at: int) -> DeliveryWriter:
+        death_of = partial(self._broker.death_of, queue) if queue.record.source else None
+        return DeliveryWriter(self._broker.state.ids, token, leased_at, queue.attempts, death_of)
+
+    def _write(self, claim: Claim) -> pb.ClaimInfo:
+        state = claim.state(self._broker.now())
+        info = pb.ClaimInfo(
+            number=claim.number,
+            messages=claim.size,
+            held=claim.held if state is ClaimState.OPEN else 0,
+            state=_STATES.get(state, pb.CLAIM_STATE_UNSPECIFIED),
+            lease_id=token_text(claim.token),
+        )
+        info.made_at.FromNanoseconds(claim.made_at)
+        info.expires_at.FromNanoseconds(claim.expires_at)
+        return info
+
+
+class _Response:
+    """A response that grows to about `RESPONSE_BYTES`."""
+
+    def __init__(self, writer: DeliveryWriter) -> None:
+        self._writer = writer
+        self._parts: list[bytes] = []
+        self.size = 0
+
+    def is_full_with(self, piece: Piece) -> bool:
+        return bool(self.size) and self.size + sum(len(record) for _, _, record in piece) > RESPONSE_BYTES
+
+    def add(self, piece: Piece) -> None:
+        self.size += sum(len(record) for _, _, record in piece)
+        self._writer.write(piece, self._parts)
+
+    def take(self) -> bytes:
+        taken, self._parts, self.size = b"".join(self._parts), [], 0
+        return taken
+
+
+def _by_size(piece: Piece) -> Iterable[Piece]:
+    """Pieces of a piece that are no larger than a response, or a single message."""
+    some: Piece = []
+    size = 0
+    for message in piece:
+        if some and size + len(message[2]) > RESPONSE_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(message)
+        size += len(message[2])
+    if some:
+        yield some
