@@ -368,6 +368,22 @@ def test_the_order_of_one_set_holds_through_the_overflow():
     assert len(taken) == MAX_LANES + 4
 
 
+def test_nobody_overtakes_those_of_its_set_in_the_overflow():
+    """Not even when there is room for a lane again, and the overflow is held up."""
+    rings = Rings(quantum=1000)
+    rings.limit(y="max_in_flight=1")
+    for number in range(MAX_LANES):
+        rings.push("a", 1, throttles=[f"t{number}"])
+    for throttle in "yyx":
+        rings.push("a", 1, throttles=[throttle])
+    first = rings.select(1000).messages
+    assert len(first) == MAX_LANES + 1
+    rings.push("a", 1, throttles=["x"])
+    assert rings.take(10) == []
+    rings.release(first[-1])
+    assert seqs(rings.select(10).messages) == [MAX_LANES + 2, MAX_LANES + 3, MAX_LANES + 4]
+
+
 def test_a_message_that_comes_back_to_the_overflow_is_tried_first():
     """What held up the lane may not hold up the new first message."""
     rings = Rings(quantum=1000)
