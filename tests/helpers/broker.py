@@ -274,6 +274,14 @@ class Driver:
             "queues": {name: snapshot_of(queue, self.now) for name, queue in self.state.queues.items()},
             "journal": (self.journal.first_entry, self.journal.next_entry, self.journal.bytes),
             "producers": {name: last for name, (last, _) in self.state.producers._last.items()},
+            "throttles": {
+                throttle.name: (
+                    throttle.in_flight,
+                    throttle.limit,
+                    throttle.bucket and throttle.bucket.tokens(self.now),
+                )
+                for throttle in self.state.throttles._limited.values()
+            },
         }
 
 
@@ -313,6 +321,11 @@ def snapshot_of(queue: QueueState, now: int) -> dict[str, Any]:
         "ring": [(key.name, key.deficit, key.place, key.ready, key.live) for key in queue.drr.order()],
         "keys": {key.name: (key.weight, key.live, key.ready, key.delivered) for key in queue.keys.values()},
         "counters": asdict(queue.counters),
+        "parked": queue.drr.parked,
+        "lines": {
+            line.throttle.name: (sorted((ticket, key.name) for key, (ticket, _) in line.keys.items()), line.called)
+            for line in queue.drr.lines.all()
+        },
     }
 
 

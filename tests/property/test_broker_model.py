@@ -10,6 +10,8 @@ import shutil
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from fila.broker.commands import (
     Place,
     Purge,
     Redrive,
+    SetConfig,
     Settle,
     UpdateQueue,
 )
@@ -47,6 +50,7 @@ from fila.core.errors import (
     StoreFailed,
 )
 from fila.core.lifecycle import COUNTS_AN_ATTEMPT, TRANSITIONS, State
+from fila.core.throttle import Limit
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 from fila.storage.memory import MemoryStorage
@@ -59,11 +63,11 @@ LIMITS = LimitsConfig(
 QUEUES = ("a", "b b", "ü", "c")
 DEAD = ".dlq"
 FREES_CREDIT = {"ack", "nack", "nack with delay", "release", "release with delay", "expire", "dead-letter"}
-FAIRNESS, WEIGHT = "tenant", "weight"
+FAIRNESS, WEIGHT, THROTTLE = "tenant", "weight", "l"
 VISIBILITY_MS = {"a": 30_000, "b b": 2_000, "ü": 700_000, "c": 30_000}
 DEDUP_MS = {"a": 60_000, "b b": 5_000, "ü": 60_000, "c": 0}
 MAX_ATTEMPTS = {"a": 0, "b b": 2, "ü": 1, "c": 0}
-ALONE = {"create", "delete", "redrive", "purge", "pause"}
+ALONE = {"create", "delete", "redrive", "purge", "pause", "limit"}
 RETRY_MS = {"a": 0, "b b": 0, "ü": 0, "c": 700}
 
 
@@ -82,6 +86,46 @@ class Message:
     token: str = ""
     expires_at: int = 0
     holder: Recipient | None = None
+    throttle: str = ""
+
+    @property
+    def throttled(self) -> bool:
+        """Dead letters keep their throttle keys, but nothing holds them up."""
+        return bool(self.throttle) and not self.queue.endswith(DEAD)
+
+
+@dataclass
+class Bucket:
+    """The limit of one throttle key, in exact numbers."""
+
+    limit: Limit
+    tokens: Fraction
+    at: int
+
+    def refill(self, now: int) -> None:
+        if self.limit.rate is not None:
+            gained = Fraction(self.limit.rate) * (now - self.at) / 10**9
+            self.tokens = min(self.burst, self.tokens + gained)
+        self.at = now
+
+    @property
+    def burst(self) -> Fraction:
+        rate, burst = self.limit.rate, self.limit.burst
+        return Fraction(burst if burst is not None else max(1, rate or 1))
+
+    def room(self, now: int, in_flight: int) -> int:
+        """How many messages may pass."""
+        self.refill(now)
+        room = 1000 if self.limit.rate is None else int(self.tokens)
+        return room if self.limit.max_in_flight is None else max(0, min(room, self.limit.max_in_flight - in_flight))
+
+    def ready_at(self, now: int, in_flight: int) -> int | None:
+        """When a message may pass, if that is a matter of time."""
+        if self.limit.max_in_flight is not None and in_flight >= self.limit.max_in_flight:
+            return None
+        if self.limit.rate is None or self.tokens >= 1:
+            return now
+        return now + ceil((1 - self.tokens) * 10**9 / Fraction(self.limit.rate))
 
 
 @dataclass
@@ -115,8 +159,8 @@ class Pending:
 Expected = list[tuple[str, str, type[BrokerError]]]
 """What could not be settled: queue, message id, why."""
 
-Spec = tuple[str, str, str, int, int, str, str]
-"""Of a message: queue, fairness key, weight, priority, delay, dedup key, what is wrong with it."""
+Spec = tuple[str, str, str, int, int, str, str, str]
+"""Of a message: queue, fairness key, weight, priority, delay, dedup key, throttle, what is wrong with it."""
 
 specs = st.lists(
     st.tuples(
@@ -126,6 +170,7 @@ specs = st.lists(
         st.sampled_from([5, 0, 9, 255, 256, -1]),
         st.sampled_from([0, 0, 1, 1500, 60_000, -1]),
         st.sampled_from(["", "", "k1", "k2", "too-long"]),
+        st.sampled_from(["", "t", "u"]),
         st.sampled_from(["", "", "", "payload", "headers", "key"]),
     ),
     max_size=6,
@@ -138,6 +183,7 @@ good_specs = st.lists(
         st.sampled_from([5, 0, 9]),
         st.sampled_from([0, 0, 0, 1500]),
         st.sampled_from(["", "", "k1"]),
+        st.sampled_from(["", "", "t", "u"]),
         st.just(""),
     ),
     min_size=1,
@@ -169,6 +215,10 @@ class BrokerMachine(RuleBasedStateMachine):
         self.body = 0
         self.settled: list[tuple[Pending, Expected]] = []
         self.holders: dict[int, Recipient | None] = {}
+        self.buckets: dict[str, Bucket] = {}
+        """By throttle key, of those that are limited"""
+        self.rooms: dict[str, int] = {}
+        """How many messages of each throttle key may pass in this tick"""
         self.buried: list[tuple[str, int]] = []
         """Messages that die in this tick"""
 
@@ -205,6 +255,7 @@ class BrokerMachine(RuleBasedStateMachine):
             dedup_window_ms=DEDUP_MS.get(name, 1),
             fairness_header=FAIRNESS,
             weight_header=WEIGHT,
+            throttle_headers=(THROTTLE,),
             quantum=1,
             max_attempts=MAX_ATTEMPTS.get(name, 0),
             retry_delay_ms=RETRY_MS.get(name, 0),
@@ -216,6 +267,18 @@ class BrokerMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from([*QUEUES[2:], *QUEUES, "nowhere", "b b.dlq"]), force=st.booleans())
     def delete_queue(self, name: str, force: bool) -> None:
         self.submit("delete", (name, force), lambda reply: DeleteQueue(name, reply, force))
+
+    @rule(
+        throttle=st.sampled_from("tu"),
+        text=st.sampled_from(
+            ["rate=1,burst=1", "rate=0.5,burst=3", "max_in_flight=1", "rate=2,max_in_flight=3", None, "rate=-1"]
+        ),
+        ticks=ticks,
+    )
+    def set_limit(self, throttle: str, text: str | None, ticks: int) -> None:
+        key = f"{THROTTLE}:{throttle}"
+        self.submit("limit", (key, text), lambda reply: SetConfig(f"throttle.{key}", text, reply))
+        self.tick_on(ticks)
 
     @rule(
         batch=st.one_of(specs, good_specs),
@@ -370,6 +433,7 @@ class BrokerMachine(RuleBasedStateMachine):
         alone = bool(ahead) and ahead[0].what in ALONE
         handed = {id(one): len(one.got) for one in self.recipients}
         ready = {name: ready_of(queue) for name, queue in self.queues.items()}
+        self.rooms = {key: bucket.room(self.driver.now, self.in_flight(key)) for key, bucket in self.buckets.items()}
         self.driver.tick()
         events: dict[int, str] = {}
         if rested and not alone:
@@ -443,6 +507,8 @@ class BrokerMachine(RuleBasedStateMachine):
         self.pending.clear()
         self.recipients.clear()
         self.resting_until = self.next_sweep = 0
+        for bucket in self.buckets.values():
+            bucket.tokens, bucket.at = bucket.burst, self.driver.now
         for queue in self.queues.values():
             queue.consumers.clear()
             for message in queue.messages.values():
@@ -513,6 +579,26 @@ class BrokerMachine(RuleBasedStateMachine):
         assert answer == (len(taken), places[-1].seq)
         return taken
 
+    def do_limit(self, pending: Pending, key: str, text: str | None, *_: Any) -> None:
+        if text == "rate=-1":
+            return expect_error(pending, InvalidArgument)
+        before = self.buckets.pop(key, None)
+        assert pending.answers == [before and str(before.limit)]
+        if text is not None:
+            limit = Limit.parse(text)
+            self.buckets[key] = after = Bucket(limit, Fraction(0), self.driver.now)
+            if before is None or before.limit.rate is None:
+                after.tokens = after.burst
+            else:
+                before.refill(self.driver.now)
+                after.tokens = min(before.tokens, after.burst)
+        return None
+
+    def in_flight(self, key: str) -> int:
+        """How many messages of a throttle key are leased."""
+        messages = (message for queue in self.queues.values() for message in queue.messages.values())
+        return sum(one.state is State.LEASED and one.throttled and one.throttle == key for one in messages)
+
     def do_enqueue(
         self,
         pending: Pending,
@@ -545,7 +631,7 @@ class BrokerMachine(RuleBasedStateMachine):
         return None
 
     def take_in(self, spec: Spec, body: bytes, outcome: int | BrokerError, events: dict[int, str]) -> None:
-        name, key, weight, priority, delay_ms, dedup_key, _ = spec
+        name, key, weight, priority, delay_ms, dedup_key, throttle, _ = spec
         error = error_of(spec, name in self.queues)
         if error is not None:
             assert isinstance(outcome, error), (spec, outcome)
@@ -561,6 +647,7 @@ class BrokerMachine(RuleBasedStateMachine):
         assert outcome > self.highest_seq, "a later message has a larger number"
         self.highest_seq = outcome
         message = Message(name, key or "default", priority, int(weight or 1), body)
+        message.throttle = throttle and f"{THROTTLE}:{throttle}"
         if delay_ms:
             message.state, message.due = State.DELAYED, self.driver.now + delay_ms * MS
         queue.messages[outcome] = message
@@ -702,7 +789,17 @@ class BrokerMachine(RuleBasedStateMachine):
     def check_deliveries(
         self, ready: dict[str, dict[str, list[int]]], handed: dict[int, int], events: dict[int, str]
     ) -> None:
-        """As many as there are and consumers may take; the right ones of each key; in turn to the consumers."""
+        """As many as there are, throttles let pass and consumers may take; the right ones; in turn to the consumers."""
+        passed: dict[str, int] = defaultdict(int)
+        for queue in self.queues.values():
+            for one in queue.consumers:
+                for delivered in one.got[handed[id(one)] :]:
+                    message = queue.messages[delivered.seq]
+                    passed[message.throttle if message.throttled else ""] += 1
+        full = {key for key, room in self.rooms.items() if passed[key] == room}
+        assert all(passed[key] <= room for key, room in self.rooms.items()), "no more than a throttle lets pass"
+        for key, bucket in self.buckets.items():
+            bucket.tokens -= passed[key]
         for name, queue in self.queues.items():
             waiting = ready.get(name, {})
             fresh = {id(one): one.got[handed[id(one)] :] for one in queue.consumers}
@@ -712,7 +809,12 @@ class BrokerMachine(RuleBasedStateMachine):
                 freed[id(self.holders.get(seq))] += event in FREES_CREDIT
             credit = {id(one): one.consumer.max_in_flight - held[id(one)] - freed[id(one)] for one in queue.consumers}
             expected = min(sum(credit.values()), sum(len(seqs) for seqs in waiting.values())) * (not queue.paused)
-            assert sum(len(got) for got in fresh.values()) == expected
+            count = sum(len(got) for got in fresh.values())
+            assert count <= expected
+            gone = {delivered.seq for got in fresh.values() for delivered in got}
+            kept = [seq for seqs in waiting.values() for seq in seqs if seq not in gone]
+            if count < sum(credit.values()) and not queue.paused:
+                assert all(self.is_held_up(queue, seq, full) for seq in kept), "only throttles hold anything up"
             chosen: dict[str, list[int]] = defaultdict(list)
             for one in queue.consumers:
                 assert len(fresh[id(one)]) <= credit[id(one)]
@@ -727,10 +829,26 @@ class BrokerMachine(RuleBasedStateMachine):
                     events[delivered.seq] = "lease"
                     self.old_tokens.append(delivered.token)
             for key, seqs in chosen.items():
-                assert sorted(seqs) == sorted(waiting[key][: len(seqs)]), "the first of the key, by priority and age"
+                self.check_order(queue, waiting[key], set(seqs), full)
             counts = [(len(fresh[id(one)]), credit[id(one)]) for one in queue.consumers]
             fewest = min((count for count, allowed in counts if count < allowed), default=None)
             assert fewest is None or all(count <= fewest + 1 for count, _ in counts), "dealt in turn"
+
+    def is_held_up(self, queue: Queue, seq: int, full: set[str]) -> bool:
+        message = queue.messages.get(seq)
+        return message is None or (message.throttled and message.throttle in full)
+
+    def check_order(self, queue: Queue, waiting: list[int], chosen: set[int], full: set[str]) -> None:
+        """The first of the key, by priority and age, but for those that are held up; and those stay in order."""
+        skipped: set[str] = set()
+        for seq in waiting[: max(waiting.index(seq) for seq in chosen) + 1]:
+            message = queue.messages[seq]
+            throttle = message.throttle if message.throttled else ""
+            if seq in chosen:
+                assert throttle not in skipped
+            else:
+                assert throttle in full
+                skipped.add(throttle)
 
     def check_moves(self, before: dict[int, State], events: dict[int, str]) -> None:
         """Every message that moved did so by one legal event."""
@@ -768,9 +886,26 @@ class BrokerMachine(RuleBasedStateMachine):
             for key in {message.key for message in queue.messages.values()}:
                 count = sum(message.key == key for message in queue.messages.values())
                 assert state.keys[key].live == count
+        self.throttles_are_as_the_model_says()
         assert {name: one.last for name, one in self.producers.items()} == {
             name: self.driver.state.producers.last(name) for name in self.driver.state.producers._last
         }
+
+    def throttles_are_as_the_model_says(self) -> None:
+        throttles, now = self.driver.state.throttles, self.driver.now
+        assert throttles.limits() == {key: bucket.limit for key, bucket in self.buckets.items()}
+        for key in (f"{THROTTLE}:t", f"{THROTTLE}:u"):
+            assert throttles.find(key).in_flight == self.in_flight(key)
+        for key, bucket in self.buckets.items():
+            assert throttles.find(key).room(now) == bucket.room(now, self.in_flight(key))
+        for name, queue in self.queues.items():
+            lanes = [lane for key in self.driver.state.queues[name].keys.values() for lane in key.lanes.values()]
+            found = {seq: [one.name for one in lane.throttles_of(seq)] for lane in lanes for seq in lane.waiting()}
+            assert found == {
+                seq: [message.throttle] * message.throttled
+                for seq, message in queue.messages.items()
+                if message.state is State.READY
+            }
 
     def store_is_as_the_model_says(self) -> None:
         stored = self.driver.store.dump()
@@ -781,7 +916,8 @@ class BrokerMachine(RuleBasedStateMachine):
             body = value[len(head) :]
             found[keys.read_u64(key, len(key) - 8)] = (*keys.read_lane(key[:-8]), *codec.read_head(head), body)
         assert found == {
-            seq: (one.queue, one.key, one.priority, one.weight, 1, (), one.body) for seq, one in messages.items()
+            seq: (one.queue, one.key, one.priority, one.weight, 1, (one.throttle,) * bool(one.throttle), one.body)
+            for seq, one in messages.items()
         }
         kept = {
             (one.queue, seq, number)
@@ -838,9 +974,9 @@ class BrokerMachine(RuleBasedStateMachine):
         for queue in self.queues.values():
             leased = [one for one in queue.messages.values() if one.state is State.LEASED]
             wanted += [message.expires_at for message in leased]
-            waits = len(leased) < len(queue.messages) and any(ready_of(queue).values())
-            if waits and not queue.paused and any(one.consumer.credit > 0 for one in queue.consumers):
-                wanted.append(now)
+            if not queue.paused and any(one.consumer.credit > 0 for one in queue.consumers):
+                ready = [queue.messages[seq] for seqs in ready_of(queue).values() for seq in seqs]
+                wanted += [at for message in ready if (at := self.passes_at(message)) is not None]
         if self.pending:
             wanted.append(now)
         if wanted:
@@ -848,6 +984,12 @@ class BrokerMachine(RuleBasedStateMachine):
             assert wake <= max(min(wanted), self.resting_until, now)
         if any(pending.what != "return" for pending in self.pending):
             assert engine.has_work(now), "a command that somebody waits for is not put off"
+
+    def passes_at(self, message: Message) -> int | None:
+        """When its throttle lets a message pass, if that is a matter of time."""
+        bucket = self.buckets.get(message.throttle) if message.throttled else None
+        now = self.driver.now
+        return now if bucket is None else bucket.ready_at(now, self.in_flight(message.throttle))
 
     # Small things.
 
@@ -873,12 +1015,14 @@ class BrokerMachine(RuleBasedStateMachine):
         return b"%d" % self.body
 
     def to_incoming(self, spec: Spec, body: bytes) -> Any:
-        name, key, weight, priority, delay_ms, dedup_key, wrong = spec
+        name, key, weight, priority, delay_ms, dedup_key, throttle, wrong = spec
         headers = {}
         if key:
             headers[FAIRNESS] = key
         if weight:
             headers[WEIGHT] = weight
+        if throttle:
+            headers[THROTTLE] = throttle
         if wrong == "headers":
             headers |= {"h1": "", "h2": "", "h3": "", "h4": ""}
         if wrong == "key":
@@ -929,7 +1073,7 @@ def to_extends(driver: Driver, groups: list[Any]) -> list[ExtendGroup]:
 
 def error_of(spec: Spec, queue_exists: bool) -> type[BrokerError] | None:
     """Why a message must be refused, the first reason that applies."""
-    _, _, weight, priority, delay_ms, dedup_key, wrong = spec
+    _, _, weight, priority, delay_ms, dedup_key, _, wrong = spec
     if not queue_exists:
         return QueueNotFound
     if wrong in {"payload", "headers"}:

@@ -168,6 +168,9 @@ class Drr:
                 elif key.blocked:
                     parked += 1
                     self._park(ring, key, deficit, had_turn=served > 0)
+                elif limit > 0 and trace.put_off.get(key) is False:
+                    self._put_off(ring, key, deficit, trace)
+                    continue
                 else:  # the limit cut its turn short, or the cap
                     key.deficit = deficit
                     if cap is None or not limit:
@@ -211,8 +214,8 @@ class Drr:
 
     def _call_due(self, chosen: Selection, now: int) -> None:
         """Call those that throttles may let pass now."""
-        due, self.lines.due = self.lines.due, []
-        for line in due:
+        chosen.trace.due, self.lines.due = self.lines.due, []
+        for line in chosen.trace.due:
             line.due = False
             chosen.trace.lines[line] = None
             self._call(line, chosen, now)
@@ -247,6 +250,14 @@ class Drr:
         self.parked += 1
         key.place = PARKED
         key.deficit = deficit
+
+    def _put_off(self, ring: deque[FairKey], key: FairKey, deficit: int, trace: Trace) -> None:
+        """Let those go first for whom the room of a throttle is meant."""
+        trace.put_off[key] = True
+        ring.popleft()
+        key.deficit = deficit
+        key.place = SPARSE
+        self._sparse.append(key)
 
     def _end_turn(self, ring: deque[FairKey], key: FairKey, deficit: int) -> None:
         """Move a key on that had its turn: with its share for the next one, or out if it emptied with a rest."""

@@ -12,6 +12,9 @@ Theory of operation:
 - A lane with several throttles waits in one line at a time, but its key keeps the ticket of a line that it left without
   having been served: it is first again when it comes back. It gets through when all of its throttles have room at
   once; no throttle is held idle for it.
+- Such a key, called by one line, may find that the room of another throttle is meant for keys that were called there.
+  It is put off once, behind them, and then takes what is left. So it neither robs them, nor do keys that need the same
+  two throttles wait for each other for ever.
 
 Lines belong to one queue. Throttles belong to all: each tells every queue that has a line for it, and whoever was
 served last is told last.
@@ -76,6 +79,10 @@ class Trace:
     """Those that held something up."""
     lines: dict[Line, None] = field(default_factory=dict)
     """Those that somebody joined or left, or that a key had its turn for."""
+    due: list[Line] = field(default_factory=list)
+    """Those whose throttle might have let something pass."""
+    put_off: dict[FairKey, bool] = field(default_factory=dict)
+    """Keys that let others go first, and whether they have gone to the end of their ring for it."""
 
     def note(self, key: FairKey) -> None:
         """Remember how a key stands before anything is done to it."""
@@ -102,16 +109,21 @@ class Lines:
     def admit(
         self, key: FairKey, lane: Lane, throttles: tuple[Throttle, ...], cost: int, now: int, trace: Trace
     ) -> int:
-        """How many messages of some cost may pass. 0 shuts the lane and puts its key in line."""
+        """How many messages of some cost may pass. 0 shuts the lane and puts its key in line, or puts its key off."""
         room = EVERYTHING
         for throttle in throttles:
             line = self._by_throttle.get(throttle)
-            if line is not None and line not in key.called and line.busy:
+            if line is None or line in key.called or not line.busy:
+                allowed = _room(throttle, cost, now)
+            elif not key.called:
                 allowed = 0
-            elif cost == 1:
-                allowed = throttle.room(now)
             else:
-                allowed = int(throttle.admits(cost, now))
+                allowed = _room(throttle, cost, now, line.called)
+                if not allowed and _room(throttle, cost, now):
+                    if key not in trace.put_off:
+                        trace.put_off[key] = False
+                        return 0
+                    allowed = 1
             if not allowed:
                 self._shut(key, lane, line or self._open_line(throttle), cost, trace)
                 return 0
@@ -178,6 +190,8 @@ class Lines:
                 if spent:
                     tickets[line.throttle] = self._ticket()
                 self._stand(key, line, min(held_up), trace)
+            elif spent:
+                tickets.pop(line.throttle, None)
         for throttle in passed:
             own = self._by_throttle.get(throttle)
             if own is None or key not in own.keys:
@@ -218,9 +232,10 @@ class Lines:
             if line.busy:
                 self._by_throttle[line.throttle] = line
                 line.throttle.waiting.setdefault(line)
-                line.notice()  # the alarms of the selection do not fit any more
             else:
                 self._close(line)
+        for line in trace.due:
+            line.notice()
 
     def forget(self, key: FairKey) -> None:
         """Let a key wait no longer that has nothing to send, and those behind it take its place."""
@@ -244,5 +259,13 @@ class Lines:
             self._close(line)
 
     def _close(self, line: Line) -> None:
-        self._by_throttle.pop(line.throttle, None)
+        if self._by_throttle.get(line.throttle) is line:
+            del self._by_throttle[line.throttle]
         line.throttle.waiting.pop(line, None)
+
+
+def _room(throttle: Throttle, cost: int, now: int, besides: int = 0) -> int:
+    """How many messages may pass besides some of cost 1 that are about to."""
+    if cost == 1:
+        return max(0, throttle.room(now) - besides)
+    return int(throttle.admits(cost, now, besides))

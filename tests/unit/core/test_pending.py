@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.core.pending import FairKey, Lane
+from fila.core.throttle import ThrottleManager
 from tests.support.scheduling import seqs
 
 
@@ -160,3 +161,17 @@ def test_a_part_of_a_lane_is_the_first_of_what_is_in_it(numbers, low, high, coun
     assert lane.waiting() == sorted([*numbers, 100])
     assert all(lane.holds(seq) for seq in numbers)
     assert not lane.holds(61)
+
+
+def test_messages_of_many_sets_of_throttles_are_one_queue_in_the_overflow(monkeypatch):
+    """Also when those of one set are added in one go after newer ones of another, as a restart does."""
+    monkeypatch.setattr("fila.core.pending.MAX_LANES", 0)
+    throttles = ThrottleManager()
+    key = FairKey("tenant")
+    for name, numbers in {"t": [1, 4, 6], "u": [2, 3, 7], "v": [5]}.items():
+        key.push_new(Lane(key, 5, b"", throttles.find_all([name])), numbers)
+    out = []
+    assert key.take_admitted(out, 100, 100, lambda *_: 1) == 7
+    assert [(seq, lane.throttles[0].name) for lane, seq, _ in out] == list(enumerate("tuutvtu", 1))
+    assert key.ready == key.throttled == 0
+    assert key.lanes == {}
