@@ -252,7 +252,7 @@ class Throttle:
 class ThrottleManager:
     """All throttles of a broker, by key, and the time at which each may let something pass again."""
 
-    __slots__ = ("_alarms", "_changed", "_dead", "_known", "_last", "_limited")
+    __slots__ = ("_alarms", "_changed", "_dead", "_known", "_last", "_limited", "_serial")
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[str, Throttle] = WeakValueDictionary()
@@ -260,7 +260,7 @@ class ThrottleManager:
         self._changed: dict[Throttle, None] = {}
         """Those that may let something pass now."""
         self._alarms: list[tuple[int, int, Throttle]] = []
-        self._dead = 0
+        self._dead = self._serial = 0
         self._last = 0
 
     def find(self, key: str) -> Throttle:
@@ -314,9 +314,10 @@ class ThrottleManager:
         if throttle.alarm is None or at < throttle.alarm:
             self._dead += throttle.alarm is not None
             throttle.alarm = at
-            heappush(self._alarms, (at, id(throttle), throttle))
+            self._serial += 1
+            heappush(self._alarms, (at, self._serial, throttle))
             if self._dead > max(MANY_DEAD, len(self._alarms) // 2):
-                self._alarms = [entry for entry in set(self._alarms) if entry[2].alarm == entry[0]]
+                self._alarms = [entry for entry in self._alarms if entry[2].alarm == entry[0]]
                 heapify(self._alarms)
                 self._dead = 0
 
