@@ -73,6 +73,7 @@ class Server:
         try:
             await self._telemetry.start()
             await self._listen()
+            self._telemetry.serving = True
         except BaseException:
             await self._telemetry.stop()
             self._broker.close()

@@ -55,6 +55,9 @@ class Telemetry:
         self._exports: set[asyncio.Task[None]] = set()
         self._senders: list[Sender] = []
         self._watch: Watch | None = None
+        self._scrape: asyncio.Task[Page] | None = None
+        self.serving = False
+        """Set by the server once clients can reach it."""
         self.prometheus_port = 0
         self.tracer = Tracer(broker.state) if config.otlp_endpoint and config.traces else None
         """Notes spans; None when nobody wants them."""
@@ -100,6 +103,12 @@ class Telemetry:
         return samples
 
     async def _metrics(self) -> Page:
+        """Whoever asks while a page is made gets the same one."""
+        if self._scrape is None or self._scrape.done():
+            self._scrape = asyncio.create_task(self._render())
+        return await asyncio.shield(self._scrape)
+
+    async def _render(self) -> Page:
         samples = await self._look()
         return Page(await self._apart(partial(prometheus.render, samples)), content_type=prometheus.CONTENT_TYPE)
 
@@ -107,7 +116,8 @@ class Telemetry:
         return plain(HTTPStatus.SERVICE_UNAVAILABLE if self._broker.failed.done() else HTTPStatus.OK)
 
     async def _ready(self) -> Page:
-        return plain(HTTPStatus.OK if self._broker.ready else HTTPStatus.SERVICE_UNAVAILABLE)
+        ready = self.serving and self._broker.ready
+        return plain(HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _export_metrics(self) -> None:
         def make() -> Callable[[Samples], bool]:
