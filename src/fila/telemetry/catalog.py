@@ -16,9 +16,9 @@ class Kind(Enum):
     HISTOGRAM = "histogram"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """One metric: its name, its labels, and what it says."""
+    """One metric: its name, its labels, and what it says. There is one object for each, so it is a quick key."""
 
     name: str
     kind: Kind

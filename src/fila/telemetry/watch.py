@@ -27,7 +27,9 @@ from fila.telemetry.throttles import ThrottleWatch
 from fila.telemetry.waits import WaitTally
 
 STEP = 1000
-"""How many keys or queues are looked at in one step."""
+"""How many keys are looked at in one step,"""
+QUEUES_STEP = 50
+"""and how many queues without a name. Each with a name is a step of its own."""
 
 NS_PER_S = 1_000_000_000
 
@@ -95,10 +97,11 @@ class Watch:
                 _put(samples, queue.name, counts, levels)
                 self._tell_keys(samples, queue, scan)
                 self._named[queue].scripts.tell(samples, queue)
+                yield
             else:
                 self._rest.add(queue, counts, levels)
-            if number % STEP == STEP - 1:
-                yield
+                if number % QUEUES_STEP == 0:
+                    yield
         self._tell_rest(samples)
         yield from self._throttles.steps(samples, self._clock())
 
