@@ -76,6 +76,8 @@ class Nack:
     delay_ms: int = 0
     release: bool = False
     """Nothing went wrong: no attempt is counted."""
+    dead_letter: bool = False
+    """Hopeless: it dies, whatever the queue would say."""
 
 
 @dataclass(slots=True, frozen=True)

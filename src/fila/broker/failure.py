@@ -40,6 +40,8 @@ class FailedAttempt:
     error: str = ""
     delay_ms: int = 0
     """What the consumer asks for."""
+    rejected: bool = False
+    """Whether the consumer says that it is hopeless."""
 
 
 @dataclass(slots=True)
@@ -62,17 +64,16 @@ def plan_failure(state: BrokerState, store: Storage, tick: Tick, failed: FailedA
         return
     attempts = queue.attempts.get(seq, 0) + 1
     scripted = failed.kind is Failed.NACKED and queue.hooks is not None and queue.hooks.has_on_failure
-    exhausted = queue.retry.exhausted(attempts)
-    verdict = Verdict(dead=exhausted)
-    if exhausted or scripted:
+    reason = "rejected" if failed.rejected else "max_attempts" if queue.retry.exhausted(attempts) else ""
+    verdict = Verdict(dead=bool(reason))
+    if reason or scripted:
         record = _read(store, failed.grant.members[seq][0], seq)
-        if scripted and not exhausted and record is not None:
+        if scripted and not reason and record is not None:
             verdict = _ask(state, tick, failed, attempts, record)
         graves = state.dead_letters_of(queue) if verdict.dead else None
         if graves is not None and record is not None:
             _check_room(tick, len(record))
-            reason = "max_attempts" if exhausted else "on_failure"
-            _bury(store, tick, failed, attempts, Grave(graves, record, reason))
+            _bury(store, tick, failed, attempts, Grave(graves, record, reason or "on_failure"))
             return
     rest_ms = _rest_ms(state, failed, attempts, verdict)
     _give_back(tick, failed, attempts, tick.now + rest_ms * NS_PER_MS if rest_ms else 0)

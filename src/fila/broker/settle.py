@@ -146,8 +146,11 @@ def _plan_nack(state: BrokerState, store: Storage, tick: Tick, nack: Nack) -> No
     ((message_id, seq, grant),) = _held(state, tick, queue, AckGroup(nack.queue, [nack.message_id], nack.token))
     if grant is None:
         raise _not_held(tick, queue, message_id, seq)
+    if nack.release and nack.dead_letter:
+        raise InvalidArgument("release and dead_letter contradict each other")
     kind = Failed.RELEASED if nack.release else Failed.NACKED
-    plan_failure(state, store, tick, FailedAttempt(queue, grant, seq, kind, nack.error, nack.delay_ms))
+    failed = FailedAttempt(queue, grant, seq, kind, nack.error, nack.delay_ms, nack.dead_letter)
+    plan_failure(state, store, tick, failed)
 
 
 def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup, moves: dict[int, _Move]) -> list[Failure]:

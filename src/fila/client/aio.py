@@ -33,7 +33,18 @@ from fila.client.groups import AsyncGroup, ReadOptions, read_queue
 from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, journal_request
 from fila.client.message import AsyncConsumeMessage, Delivery, ReadMessage
 from fila.client.session import Session
-from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack, release
+from fila.client.settler import (
+    Failures,
+    Settlement,
+    ack,
+    ack_groups,
+    check_all,
+    check_one,
+    extend,
+    nack,
+    reject,
+    release,
+)
 
 T = TypeVar("T")
 
@@ -148,6 +159,13 @@ class AsyncClient:
         Raises MessageNotFoundError.
         """
         check_one(await self._settle([release(queue, message_id, delay_ms, lease_id)]))
+
+    async def reject(self, queue: str, message_id: str, error: str = "", *, lease_id: str | None = None) -> None:
+        """Move a delivered message to the dead-letter queue, whatever the queue's settings and script would say.
+
+        Raises MessageNotFoundError.
+        """
+        check_one(await self._settle([reject(queue, message_id, error, lease_id)]))
 
     async def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> None:
         """Let a lease end `extend_ms` from now; 0 means the queue's visibility timeout. Raises MessageNotFoundError."""

@@ -21,6 +21,7 @@ class Settles(Protocol[Settled_co]):
         self, queue: str, message_id: str, error: str = "", *, delay_ms: int = 0, lease_id: str | None = None
     ) -> Settled_co: ...
     def release(self, queue: str, message_id: str, *, delay_ms: int = 0, lease_id: str | None = None) -> Settled_co: ...
+    def reject(self, queue: str, message_id: str, error: str = "", *, lease_id: str | None = None) -> Settled_co: ...
     def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> Settled_co: ...
 
 
@@ -43,7 +44,7 @@ class DeadLetter:
 
     source_queue: str
     died_at: datetime
-    #: "max_attempts" or "on_failure".
+    #: "max_attempts", "on_failure" or "rejected".
     reason: str
     #: The last ones, oldest first.
     attempts: tuple[FailedAttempt, ...]
@@ -155,6 +156,10 @@ class Delivery(ReadMessage, Generic[Settled_co]):
     def release(self, *, delay_ms: int = 0) -> Settled_co:
         """Give it back as if it had never been delivered: no attempt is counted. Raises like `ack`."""
         return self._client.release(self.queue, self.id, delay_ms=delay_ms, lease_id=self.lease_id)
+
+    def reject(self, error: str = "") -> Settled_co:
+        """Hopeless: to the dead-letter queue with it, whatever the queue's settings say. Raises like `ack`."""
+        return self._client.reject(self.queue, self.id, error, lease_id=self.lease_id)
 
     def extend(self, extend_ms: int = 0) -> Settled_co:
         """Hold it for `extend_ms` from now; 0 means the queue's visibility timeout."""

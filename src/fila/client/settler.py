@@ -47,6 +47,7 @@ class Nack(Settlement):
     error: str
     delay_ms: int
     release: bool = False
+    dead_letter: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,11 @@ def release(queue: str, message_id: str, delay_ms: int, lease_id: str | None) ->
     return replace(nack(queue, message_id, "", delay_ms, lease_id), release=True)
 
 
+def reject(queue: str, message_id: str, error: str, lease_id: str | None) -> Nack:
+    """A nack after which the message is dead."""
+    return replace(nack(queue, message_id, error, 0, lease_id), dead_letter=True)
+
+
 def extend(queue: str, message_id: str, lease_id: str | None, extend_ms: int) -> Extend:
     fields = {"queue": queue, "message_id": message_id, "lease_id": lease_id, "extend_ms": extend_ms}
     _check(service_pb2.ExtendLeaseRequest, **fields)
@@ -198,6 +204,7 @@ def _request(settles: Iterable[Settle], sequence: int) -> service_pb2.SettleRequ
                             lease_id=part.lease_id,
                             delay_ms=part.delay_ms,
                             release=part.release,
+                            dead_letter=part.dead_letter,
                         )
                 case Extend():
                     request.extends.add(

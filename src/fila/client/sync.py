@@ -33,7 +33,18 @@ from fila.client.journal import JournalBatch, JournalEntry, JournalReader, journ
 from fila.client.message import ConsumeMessage, Delivery, ReadMessage
 from fila.client.reply import ThreadReply
 from fila.client.session import Session
-from fila.client.settler import Failures, Settlement, ack, ack_groups, check_all, check_one, extend, nack, release
+from fila.client.settler import (
+    Failures,
+    Settlement,
+    ack,
+    ack_groups,
+    check_all,
+    check_one,
+    extend,
+    nack,
+    reject,
+    release,
+)
 from fila.client.thread import LoopThread, shared_loop_thread
 
 T = TypeVar("T")
@@ -141,6 +152,13 @@ class Client:
         Raises MessageNotFoundError.
         """
         check_one(self._settle([release(queue, message_id, delay_ms, lease_id)]).result())
+
+    def reject(self, queue: str, message_id: str, error: str = "", *, lease_id: str | None = None) -> None:
+        """Move a delivered message to the dead-letter queue, whatever the queue's settings and script would say.
+
+        Raises MessageNotFoundError.
+        """
+        check_one(self._settle([reject(queue, message_id, error, lease_id)]).result())
 
     def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> None:
         """Let a lease end `extend_ms` from now; 0 means the queue's visibility timeout. Raises MessageNotFoundError."""

@@ -143,7 +143,15 @@ def read_acks(groups: Iterable[service_pb2.AckGroup]) -> list[AckGroup]:
 
 
 def read_nack(request: service_pb2.NackRequest) -> Nack:
-    return Nack(request.queue, request.message_id, request.error, request.lease_id, request.delay_ms, request.release)
+    return Nack(
+        request.queue,
+        request.message_id,
+        request.error,
+        request.lease_id,
+        request.delay_ms,
+        request.release,
+        request.dead_letter,
+    )
 
 
 def read_extends(groups: Iterable[service_pb2.ExtendGroup]) -> list[ExtendGroup]:

@@ -118,20 +118,22 @@ class AckResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class NackRequest(_message.Message):
-    __slots__ = ("queue", "message_id", "error", "lease_id", "delay_ms", "release")
+    __slots__ = ("queue", "message_id", "error", "lease_id", "delay_ms", "release", "dead_letter")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
     queue: str
     message_id: str
     error: str
     lease_id: str
     delay_ms: int
     release: bool
-    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[str] = ..., lease_id: _Optional[str] = ..., delay_ms: _Optional[int] = ..., release: _Optional[bool] = ...) -> None: ...
+    dead_letter: bool
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[str] = ..., lease_id: _Optional[str] = ..., delay_ms: _Optional[int] = ..., release: _Optional[bool] = ..., dead_letter: _Optional[bool] = ...) -> None: ...
 
 class NackResponse(_message.Message):
     __slots__ = ()

@@ -33,7 +33,7 @@ class DyingQueue(RedisQueue):
 def main():
     url, database, *fault = sys.argv[1:]
     kind = DyingQueue if "die-before-ack" in fault else RedisQueue
-    queue = kind(QueueSettings(use_redis=True, redis_url=url, lease_seconds=0.5))
+    queue = kind(QueueSettings(use_redis=True, redis_url=url, lease_seconds=0.5, redis_health_check_timeout=30.0))
 
     def add(context):
         context.session.execute("UPDATE balance SET amount = amount + ?", (context.job["amount"],))

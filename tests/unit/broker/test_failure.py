@@ -243,3 +243,53 @@ class TestDeleting:
     def test_a_dead_letter_queue_goes_with_its_queue_only(self, driver, mortal):
         with pytest.raises(InvalidArgument, match=r'"m\.dlq" is the dead-letter queue of "m" and goes with it'):
             driver.delete("m.dlq")
+
+
+class TestWhatAConsumerKnowsBetter:
+    def settle(self, driver, consumer, **how):
+        driver.settle_down()
+        held = consumer.got[-1]
+        nack = Nack(consumer.queue, held.id, "why", held.token, **how)
+        return driver.ask(lambda reply: Settle(reply, nacks=[nack]))
+
+    def test_a_rejected_message_is_dead_at_once(self, driver):
+        driver.create("r", retry_delay_ms=1000)
+        consumer = driver.join("r", 1)
+        seq = driver.send("r")
+        assert self.settle(driver, consumer, dead_letter=True) == []
+        death = death_of(driver.store, "r.dlq", seq)
+        assert (death.record.reason, [one.error for _, one in death.attempts]) == ("rejected", ["why"])
+
+    def test_a_released_message_counts_no_attempt_however_often(self, driver):
+        driver.create("r", max_attempts=1, retry_delay_ms=1000)
+        consumer = driver.join("r", 1)
+        seq = driver.send("r")
+        for _ in range(5):
+            assert self.settle(driver, consumer, release=True) == []
+        assert driver.places() == {seq: "ready"}
+        assert driver.queue("r").attempts == {}
+        assert driver.queue("r").counters.returned == 5
+
+    def test_a_released_message_is_free_after_a_restart_although_others_of_its_lease_are_held(self, driver):
+        """Also when the lease was extended meanwhile, so that an older record still names the message."""
+        driver.create("r")
+        consumer = driver.join("r", 3)
+        seqs = [driver.send("r") for _ in range(3)]
+        driver.settle_down()
+        ids = {one.seq: one for one in consumer.got}
+        driver.extend("r", ids[seqs[0]].id, ids[seqs[1]].id, extend_ms=60_000)
+        nack = Nack("r", ids[seqs[0]].id, release=True, delay_ms=500)
+        driver.ask(lambda reply: Settle(reply, nacks=[nack]))
+        driver.leave(consumer)
+        driver.restart()
+        assert driver.places()[seqs[0]] == "delayed"
+        driver.advance(500)
+        driver.restart()
+        assert driver.places()[seqs[0]] == "ready"
+
+    def test_both_at_once_make_no_sense(self, driver):
+        driver.create("r")
+        consumer = driver.join("r", 1)
+        driver.send("r")
+        (failure,) = self.settle(driver, consumer, release=True, dead_letter=True)
+        assert isinstance(failure.error, InvalidArgument)

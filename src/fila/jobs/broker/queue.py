@@ -2,9 +2,8 @@
 
 Rules:
 - Waiting, leasing and returning are the broker's; the SDK extends leases while this process lives.
-- `retry` is a nack: the broker counts the attempt. `defer` and `bury` make a new message and ack the old one, in that
-  order, so that a crash between the two leaves the job twice rather than not at all; a dedup key keeps a repetition of
-  the same step from adding more. Give handlers an `AttemptLog` where twice is too often.
+- `retry` is a nack: the broker counts the attempt. `defer` is a release, which counts none, `bury` a rejection. Each
+  is one step for the broker, so a crash leaves the job in one place.
 - Priority orders jobs of one key and never crosses keys.
 """
 
@@ -31,7 +30,7 @@ from fila.client import (
     QueueNotFoundError,
 )
 from fila.jobs.broker.deliveries import Deliveries
-from fila.jobs.broker.message import KEY, Claim, died_at, error_of, headers_of, item_of, seq_of
+from fila.jobs.broker.message import KEY, Claim, dead_job_of, headers_of, item_of, seq_of
 from fila.jobs.codec import JobCodec, JsonCodec
 from fila.jobs.errors import ClaimLost, InvalidJob, QueueClosed, QueueFull, QueueUnavailable
 from fila.jobs.intake import Intake, checked_delay
@@ -50,9 +49,9 @@ _ARRIVAL_SECONDS = 0.2
 _GIVE_BACK_SECONDS = 1.0
 #: Every so many enqueues the depth is looked at, to warn of a backlog.
 _DEPTH_EVERY = 100
-#: How many dead letters are looked at at a time.
-_MAX_DEAD_IN_FLIGHT = 1000
-#: An error's text in a header must leave room for the other headers.
+#: More than any payload may have.
+_MAX_PAYLOAD_BYTES = 1 << 30
+#: The broker keeps no more of an error.
 _MAX_ERROR_CHARACTERS = 1000
 
 
@@ -146,31 +145,13 @@ class FilaQueue:
 
     def defer(self, item: QueueItem, delay_seconds: float = 0) -> None:
         claim, delay_ms = Claim.of(item), _ms(checked_delay(delay_seconds))
-        later = replace(item, ready_at=time.time() + delay_ms / 1000)
         with _translated(item):
-            self._client.extend(self._name, claim.message_id, claim.lease_id)  # raises when the claim is lost
-            self._client.enqueue(
-                self._name,
-                headers_of(later, hop=claim.hop + 1),
-                self._intake.codec.encode(item.job).encode(),
-                delay_ms=delay_ms,
-                priority=item.priority_value,
-                dedup_key=f"{item.id}:{claim.hop + 1}",
-            )
-            self._client.ack(self._name, claim.message_id, claim.lease_id)
+            self._client.release(self._name, claim.message_id, delay_ms=delay_ms, lease_id=claim.lease_id)
 
     def bury(self, item: QueueItem, error: str) -> None:
         claim = Claim.of(item)
         with _translated(item):
-            self._client.extend(self._name, claim.message_id, claim.lease_id)  # raises when the claim is lost
-            self._client.enqueue(
-                self._dead_name,
-                headers_of(item, hop=claim.hop + 1, error=_short(error) or "unknown"),
-                self._intake.codec.encode(item.job).encode(),
-                priority=item.priority_value,
-                dedup_key=f"{item.id}:{claim.hop + 1}",
-            )
-            self._client.ack(self._name, claim.message_id, claim.lease_id)
+            self._client.reject(self._name, claim.message_id, _short(error) or "unknown", lease_id=claim.lease_id)
 
     def extend(self, item: QueueItem) -> None:
         claim = Claim.of(item)
@@ -178,15 +159,22 @@ class FilaQueue:
             self._client.extend(self._name, claim.message_id, claim.lease_id)
 
     def dead_letters(self, limit: int = 100) -> list[DeadJob]:
-        """Looks at dead jobs by taking them for a moment: the broker counts that on them."""
+        found: list[DeadJob] = []
+        cursor = ""
         with _translated():
-            found = [self._dead_job(message) for message in self._take_dead(limit, lambda _message: None)]
+            while len(found) < limit:
+                page = self._client.peek(
+                    self._dead_name, limit=limit - len(found), payload_bytes=_MAX_PAYLOAD_BYTES, cursor=cursor
+                )
+                found += [dead_job_of(message, self._intake.codec) for message in page.messages]
+                cursor = page.cursor
+                if not cursor:
+                    break
         return sorted(found, key=lambda dead: dead.died_at)
 
     def redrive(self, limit: int | None = None) -> int:
         with _translated():
-            count = self._info(self._dead_name).depth if limit is None else limit
-            return sum(1 for _ in self._take_dead(count, self._redrive_one))
+            return self._client.redrive(self._dead_name, count=limit)
 
     def snapshot(self) -> Snapshot:
         with _translated():
@@ -225,8 +213,8 @@ class FilaQueue:
         """
         self.shutdown()
         for message in self._deliveries.take_rest():
-            with suppress(FilaError, QueueUnavailable, ClaimLost, InvalidJob):
-                self.defer(item_of(message, self._intake.codec), _GIVE_BACK_SECONDS)
+            with suppress(FilaError):
+                message.release(delay_ms=_ms(_GIVE_BACK_SECONDS))
         with suppress(FilaError):
             self._deliveries.close()
         self._client.close()
@@ -293,43 +281,9 @@ class FilaQueue:
             return item_of(message, self._intake.codec)
         except InvalidJob as error:
             logger.exception("buried a message that is not a job", extra={"message_id": message.id})
-            headers = {name: value for name, value in message.headers.items() if name != "fila-job-error"}
             with _translated(), suppress(MessageNotFoundError):
-                self._client.enqueue(
-                    self._dead_name, {**headers, "fila-job-error": _short(str(error))}, message.payload
-                )
-                message.ack()
+                message.reject(_short(str(error)))
             return None
-
-    def _take_dead(self, limit: int, settle: Any) -> Iterator[ConsumeMessage]:
-        """Up to `limit` messages of the dead-letter queue, the oldest first, each settled before the next is taken."""
-        left = min(limit, self._info(self._dead_name).depth)
-        if left <= 0:
-            return
-        deliveries = Deliveries(self._client, self._dead_name, max_in_flight=min(left, _MAX_DEAD_IN_FLIGHT))
-        try:
-            while left > 0 and (message := deliveries.take(self._fila.timeout)) is not None:
-                settle(message)
-                yield message
-                left -= 1
-        finally:
-            deliveries.close()
-
-    def _redrive_one(self, message: ConsumeMessage) -> None:
-        headers, priority = dict(message.headers), message.priority
-        with suppress(InvalidJob):
-            item = item_of(message, self._intake.codec)
-            now = time.time()
-            headers = headers_of(replace(item, attempt=1, ready_at=now), hop=Claim.of(item).hop + 1)
-        self._client.enqueue(self._name, headers, message.payload, priority=priority, dedup_key=f"redrive:{message.id}")
-        message.ack()
-
-    def _dead_job(self, message: ConsumeMessage) -> DeadJob:
-        try:
-            item = item_of(message, self._intake.codec)
-        except InvalidJob:
-            item = QueueItem(None, "unreadable", message.priority, 0.0, 0.0, seq_of(message.id), id=message.id)
-        return DeadJob(replace(item, claim=""), error_of(message), died_at(message))
 
 
 @contextmanager
