@@ -10,7 +10,7 @@ from fila import Client
 from fila.testing import ServerProcess
 
 KEYS = (1, 10, 10_000)
-OFF = "[journal]\nenabled = false\n"
+ON = "[journal]\nenabled = true\n"
 
 
 def _journal(run: Run) -> Mapping[str, float]:
@@ -31,7 +31,7 @@ def _journal(run: Run) -> Mapping[str, float]:
 
 def _lifecycle(run: Run, keys: int, enabled: bool) -> Measured:
     scale = run.scale
-    with ServerProcess(config="" if enabled else OFF, start_timeout=120) as server:
+    with ServerProcess(config=ON if enabled else "", start_timeout=120) as server:
         with Client(server.addr) as client:
             client.create_queue(QUEUE, fairness_header=KEY_HEADER)
         run.say(f"{keys:,} keys, journal {'on' if enabled else 'off'}")

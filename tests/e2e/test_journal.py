@@ -15,6 +15,27 @@ from fila.testing import ServerProcess
 from tests.e2e.support import Inbox, contents, eventually, take
 
 LONG = "x" * 60
+ON = "[journal]\nenabled = true\n"
+
+
+@pytest.fixture
+def server(tmp_path):
+    with ServerProcess(tmp_path, config=ON) as process:
+        yield process
+        print(process.log)
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory):
+    """One server for all tests here; each uses a queue of its own."""
+    with ServerProcess(tmp_path_factory.mktemp("journal"), config=ON) as process:
+        yield process
+
+
+@pytest.fixture
+def client(shared_server):
+    with Client(shared_server.addr, timeout=30) as client:
+        yield client
 
 
 def fila(server, *args):
@@ -121,7 +142,7 @@ def test_the_async_client_reads_and_follows(shared_server, queue):
 
 def test_the_oldest_goes_and_whoever_asks_for_it_is_told(tmp_path):
     """The journal stays in bounds, over restarts, and what is left begins with what each queue held."""
-    config = "[journal]\nmax_bytes = 1_048_576\n"
+    config = ON + "max_bytes = 1_048_576\n"
     with ServerProcess(tmp_path, config=config) as server, Client(server.addr, timeout=30) as client:
         client.create_queue("q", fairness_header="tenant")
         for part in range(6):
@@ -145,11 +166,15 @@ def test_the_oldest_goes_and_whoever_asks_for_it_is_told(tmp_path):
 
 
 def test_a_journal_that_is_off_says_so(tmp_path):
-    with ServerProcess(tmp_path, config="[journal]\nenabled = false\n") as server, Client(server.addr) as client:
+    """Which it is unless it is switched on."""
+    with ServerProcess(tmp_path) as server, Client(server.addr) as client:
         client.create_queue("q")
         assert list(client.read_journal()) == []
         with pytest.raises(FailedPreconditionError, match="journal is off"):
             list(client.read_journal(follow=True))
+        told = fila(server, "journal", "tail")
+        assert (told.returncode, told.stdout) == (0, "")
+        assert "The journal is off" in told.stderr
 
 
 def test_a_reader_that_reads_nothing_holds_up_nobody(server):

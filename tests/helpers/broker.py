@@ -139,7 +139,7 @@ class Driver:
     ) -> None:
         self.store = WatchedStore(store or MemoryStorage())
         self.limits = limits or LimitsConfig()
-        self.journaling = journal or JournalConfig()
+        self.journaling = journal or JournalConfig(enabled=True)
         self.scheduler = SchedulerConfig(**scheduler)
         self.now = START
         self._numbers = 0

@@ -17,8 +17,9 @@ from fila.core.errors import BrokerError
 from fila.core.pending import FairKey, Lane
 from fila.storage import keys
 from fila.storage.codec import Failed, QueueRecord
-from fila.storage.journal import Field, Kind, Packer
+from fila.storage.journal import Column, Field, Kind, Packer
 
+_LANE, _SEQ, _ATTEMPT, _SIZE, _COST, _UNTIL, _COUNT, _CAUSE, _TARGET = (name.value for name in Field)
 _ENDED = {
     Failed.NACKED: Kind.NACKED,
     Failed.EXPIRED: Kind.EXPIRED,
@@ -39,11 +40,13 @@ class Lanes:
     def numbers(self, lanes: list[Lane]) -> Sequence[int]:
         """Where lanes stand in the table; one number if they are all the same."""
         numbers = self._numbers
-        if lanes.count(lanes[0]) == len(lanes):
+        distinct = set(lanes)
+        if len(distinct) == 1:
             return (numbers.setdefault(lanes[0], len(numbers)),)
-        new = [lane for lane in dict.fromkeys(lanes) if lane not in numbers]
+        new = distinct.difference(numbers)
         numbers.update(zip(new, range(len(numbers), len(numbers) + len(new)), strict=True))
-        return list(map(numbers.__getitem__, lanes))
+        found = map(numbers.__getitem__, lanes)
+        return bytes(found) if len(numbers) <= 256 else list(found)
 
     def of_queue(self, name: str) -> Sequence[int]:
         """For what belongs to no fairness key."""
@@ -76,18 +79,19 @@ class Events:
         return self._packer.record(at, self._lanes.prefixes(), self._lanes.weights())
 
     def add_start(self) -> None:
-        self._packer.add(Kind.STARTED, 1, {Field.LANE: self._lanes.of_queue("")})
+        self._packer.add(Kind.STARTED, 1, [(_LANE, self._lanes.of_queue(""))])
 
     def add_count(self, kind: Kind, queue: str, count: int) -> None:
         """How many messages or consumers a queue has."""
-        self._packer.add(kind, 1, {Field.LANE: self._lanes.of_queue(queue), Field.COUNT: (count,)})
+        self._packer.add(kind, 1, [(_LANE, self._lanes.of_queue(queue)), (_COUNT, (count,))])
 
     def add_tick(self, state: BrokerState, tick: Tick, commands: Sequence[Command]) -> None:
         """All that the tick moves and changes."""
         for queue, delayed in tick.promoted:
             seqs = [seq for _, seq, _, _ in delayed]
-            more = {Field.ATTEMPT: _attempts(queue, seqs), Field.UNTIL: [due for due, _, _, _ in delayed]}
-            self._add(Kind.DUE, [lane for _, _, lane, _ in delayed], seqs, more)
+            until = [due for due, _, _, _ in delayed]
+            lanes = [lane for _, _, lane, _ in delayed]
+            self._add(Kind.DUE, lanes, seqs, (_ATTEMPT, _attempts(queue, seqs)), (_UNTIL, until))
         for arrivals in tick.arrivals.values():
             self._add_arrivals(arrivals)
         if tick.returned:
@@ -96,7 +100,7 @@ class Events:
             self._add_dead(tick.dead)
         for acked in tick.acked:
             if acked.seqs:
-                self._add(Kind.ACKED, acked.lanes, acked.seqs, {Field.ATTEMPT: _attempts(acked.queue, acked.seqs)})
+                self._add(Kind.ACKED, acked.lanes, acked.seqs, (_ATTEMPT, _attempts(acked.queue, acked.seqs)))
         for delivery in tick.delivered:
             if delivery.grants:  # throttles may hold up all that was looked at
                 self._add_delivery(delivery)
@@ -107,18 +111,20 @@ class Events:
             if not isinstance(answer, BrokerError):
                 self._add_command(state, commands[0], answer)
 
-    def _add(self, kind: Kind, lanes: list[Lane], seqs: list[int], more: Mapping[Field, Sequence[int]]) -> None:
-        self._packer.add(kind, len(seqs), {Field.LANE: self._lanes.numbers(lanes), Field.SEQ: seqs, **more})
+    def _add(self, kind: Kind, lanes: list[Lane], seqs: Sequence[int], *more: Column) -> None:
+        self._packer.add(kind, len(seqs), [(_LANE, self._lanes.numbers(lanes)), (_SEQ, seqs), *more])
 
     def _add_delivery(self, delivery: Delivery) -> None:
         messages = delivery.selection.messages
         seqs = [message[1] for message in messages]
-        more: dict[Field, Sequence[int]] = {
-            Field.ATTEMPT: _attempts(delivery.queue, seqs),
-            Field.COST: [message[2] for message in messages],
-            Field.UNTIL: (delivery.grants[0][1].expires_at,),
-        }
-        self._add(Kind.LEASED, [message[0] for message in messages], seqs, more)
+        self._add(
+            Kind.LEASED,
+            [message[0] for message in messages],
+            seqs,
+            (_ATTEMPT, _attempts(delivery.queue, seqs)),
+            (_COST, [message[2] for message in messages]),
+            (_UNTIL, (delivery.grants[0][1].expires_at,)),
+        )
 
     def _add_arrivals(self, arrivals: Arrivals) -> None:
         lanes: list[Lane] = []
@@ -134,10 +140,17 @@ class Events:
                 seqs.append(seq)
                 costs.append(cost)
                 until.append(due)
-        if seqs:
-            self._lanes.weigh(arrivals.weights)
+        if not seqs:
+            return
+        self._lanes.weigh(arrivals.weights)
+        numbers: Sequence[int] = seqs
+        if len(arrivals.lanes) == 1 and not arrivals.delayed:
+            sizes = list(arrivals.sizes.values())
+            if seqs[-1] - seqs[0] == len(seqs) - 1:  # they came in order, so none is left out
+                numbers = range(seqs[0], seqs[-1] + 1)
+        else:
             sizes = list(map(arrivals.sizes.__getitem__, seqs))
-            self._add(Kind.ENQUEUED, lanes, seqs, {Field.SIZE: sizes, Field.COST: costs, Field.UNTIL: until})
+        self._add(Kind.ENQUEUED, lanes, numbers, (_SIZE, sizes), (_COST, costs), (_UNTIL, until))
 
     def _add_returned(self, returned: list[Returned]) -> None:
         groups: dict[tuple[str, Failed], list[Returned]] = {}
@@ -145,8 +158,9 @@ class Events:
             groups.setdefault((back.queue.name, back.kind), []).append(back)
         for (_, kind), group in groups.items():
             seqs = [back.seq for back in group]
-            more = {Field.ATTEMPT: [back.attempts for back in group], Field.UNTIL: [back.due for back in group]}
-            self._add(_ENDED[kind], group[0].queue.leases.lanes(seqs), seqs, more)
+            attempts, until = [back.attempts for back in group], [back.due for back in group]
+            lanes = group[0].queue.leases.lanes(seqs)
+            self._add(_ENDED[kind], lanes, seqs, (_ATTEMPT, attempts), (_UNTIL, until))
 
     def _add_dead(self, buried: list[Dead]) -> None:
         groups: dict[str, list[Dead]] = {}
@@ -154,12 +168,14 @@ class Events:
             groups.setdefault(dead.queue.name, []).append(dead)
         for group in groups.values():
             seqs = [dead.seq for dead in group]
-            more: dict[Field, Sequence[int]] = {
-                Field.ATTEMPT: [dead.attempts for dead in group],
-                Field.CAUSE: [_ENDED[dead.kind] for dead in group],
-                Field.TARGET: self._lanes.numbers([dead.lane for dead in group]),
-            }
-            self._add(Kind.DEAD, group[0].queue.leases.lanes(seqs), seqs, more)
+            self._add(
+                Kind.DEAD,
+                group[0].queue.leases.lanes(seqs),
+                seqs,
+                (_ATTEMPT, [dead.attempts for dead in group]),
+                (_CAUSE, [_ENDED[dead.kind] for dead in group]),
+                (_TARGET, self._lanes.numbers([dead.lane for dead in group])),
+            )
 
     def _add_removed(self, removed: Removed) -> None:
         queue = removed.queue
@@ -169,11 +185,11 @@ class Events:
             if where not in lanes:
                 lanes[where] = Lane(queue.keys[place.key], place.priority, keys.lane(queue.name, *where))
         seqs = [place.seq for place in removed.places]
-        more: dict[Field, Sequence[int]] = {Field.ATTEMPT: [queue.attempts.get(seq, 0) for seq in seqs]}
+        columns: list[Column] = [(_ATTEMPT, [queue.attempts.get(seq, 0) for seq in seqs])]
         if removed.targets:
-            more[Field.TARGET] = self._lanes.numbers(removed.targets)
+            columns.append((_TARGET, self._lanes.numbers(removed.targets)))
         kind = Kind.REDRIVEN if removed.targets else Kind.DROPPED
-        self._add(kind, [lanes[place.key, place.priority] for place in removed.places], seqs, more)
+        self._add(kind, [lanes[place.key, place.priority] for place in removed.places], seqs, *columns)
 
     def _add_command(self, state: BrokerState, command: Command, answer: object) -> None:
         match command:
@@ -196,7 +212,7 @@ class Events:
 
     def _add_note(self, kind: Kind, queue: str, note: Mapping[str, Any]) -> None:
         text = json.dumps(note, ensure_ascii=False)
-        self._packer.add(kind, 1, {Field.LANE: self._lanes.of_queue(queue)}, [text])
+        self._packer.add(kind, 1, [(_LANE, self._lanes.of_queue(queue))], [text])
 
 
 def _attempts(queue: QueueState, seqs: list[int]) -> Sequence[int]:

@@ -154,8 +154,12 @@ def _columns() -> dict[str, type]:
 
 
 def _noting_gaps(batches: Iterator[JournalBatch], start: int) -> Iterator[JournalBatch]:
-    """The pieces; on stderr, what is missing between them."""
-    for batch in batches:
+    """The pieces; on stderr, what is missing between them, or why there are none."""
+    for number, batch in enumerate(batches):
+        if not number and not batch.enabled:
+            click.echo(
+                "The journal is off: set enabled = true under [journal] in the server's configuration.", err=True
+            )
         if start and batch.first_available_seq > start:
             click.echo(f"Entries {start:,} to {batch.first_available_seq - 1:,} are no longer kept.", err=True)
         start = batch.position

@@ -81,6 +81,8 @@ class JournalBatch:
     next_seq: int
     #: Where to read on.
     position: int
+    #: Whether the broker writes a journal now.
+    enabled: bool
     columns: dict[str, list[Any]]
 
     def __len__(self) -> int:
@@ -180,7 +182,7 @@ def read_batch(response: admin_pb2.ReadJournalResponse) -> JournalBatch:
             targets = [lanes[number].queue for number in section.targets]
             columns["target"] += targets * rows if len(targets) == 1 else targets or [""] * rows
             columns["note"] += section.notes or [""] * rows
-    return JournalBatch(response.first_available_seq, response.next_seq, response.position, columns)
+    return JournalBatch(response.first_available_seq, response.next_seq, response.position, response.enabled, columns)
 
 
 def _spread(column: Sequence[int], rows: int) -> Sequence[int]:

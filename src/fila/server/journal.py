@@ -75,6 +75,7 @@ class _Reading:
             next_seq=self._journal.next_entry,
             position=self._position,
             store=self._store,
+            enabled=self._journal.enabled,
         )
 
     def next(self) -> pb.ReadJournalResponse:

@@ -99,6 +99,10 @@ class Field(IntEnum):
     """The lane that a message moved to"""
 
 
+Column = tuple[int, Sequence[int]]
+"""A field and its values. A plain number: to hash a member of an enumeration takes longer than to pack it."""
+
+
 @dataclass(frozen=True, slots=True)
 class LaneRow:
     """Whose messages these are."""
@@ -170,16 +174,16 @@ class Packer:
         self._sections = 0
         self.entries = 0
 
-    def add(self, kind: Kind, rows: int, columns: dict[Field, Sequence[int]], texts: Sequence[str] = ()) -> None:
-        """A section. A column has one value, or one for each row."""
+    def add(self, kind: Kind, rows: int, columns: Sequence[Column], texts: Sequence[str] = ()) -> None:
+        """A section. A column has one value, or one for each row; a range stands for itself."""
         parts = self._parts
         parts.append(_SECTION.pack(kind, rows, len(columns) + bool(texts)))
-        for name, column in columns.items():
+        for name, column in columns:
             first = column[0]
-            if len(column) == 1 or (name is not Field.SEQ and _all_same(column)):
-                parts.append(_ONE.pack(name, _SAME, first))
-            elif column[-1] - first == rows - 1 and list(column) == list(range(first, first + rows)):
+            if type(column) is range and rows > 1:
                 parts.append(_ONE.pack(name, _RUN, first))
+            elif len(column) == 1 or (column[-1] == first and column.count(first) == rows):
+                parts.append(_ONE.pack(name, _SAME, first))
             else:
                 parts += _wide(name, column)
         if texts:
@@ -196,14 +200,10 @@ class Packer:
         return b"".join((head, _bytes(array("I", weights)), *prefixes, *self._parts))
 
 
-def _all_same(column: Sequence[int]) -> bool:
-    return column[-1] == column[0] and column.count(column[0]) == len(column)
-
-
-def _wide(name: Field, column: Sequence[int]) -> tuple[bytes, bytes]:
+def _wide(name: int, column: Sequence[int]) -> tuple[bytes, bytes]:
     """The column in as few bytes as its values allow. Trying is cheaper than looking for the largest first."""
-    if name is not Field.SEQ:
-        with suppress(ValueError):
+    if column[0] < 1 << 32:
+        with suppress(ValueError):  # costs next to nothing when the column is bytes already
             return _COLUMN.pack(name, _FORMS["B"]), bytes(column)
         for code in ("H", "I"):
             with suppress(OverflowError):

@@ -694,18 +694,20 @@ class ReadJournalRequest(_message.Message):
     def __init__(self, from_seq: _Optional[int] = ..., last: _Optional[int] = ..., max_entries: _Optional[int] = ..., queue: _Optional[str] = ..., follow: _Optional[bool] = ...) -> None: ...
 
 class ReadJournalResponse(_message.Message):
-    __slots__ = ("first_available_seq", "next_seq", "position", "store", "records")
+    __slots__ = ("first_available_seq", "next_seq", "position", "store", "records", "enabled")
     FIRST_AVAILABLE_SEQ_FIELD_NUMBER: _ClassVar[int]
     NEXT_SEQ_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    ENABLED_FIELD_NUMBER: _ClassVar[int]
     first_available_seq: int
     next_seq: int
     position: int
     store: int
     records: _containers.RepeatedCompositeFieldContainer[JournalRecord]
-    def __init__(self, first_available_seq: _Optional[int] = ..., next_seq: _Optional[int] = ..., position: _Optional[int] = ..., store: _Optional[int] = ..., records: _Optional[_Iterable[_Union[JournalRecord, _Mapping]]] = ...) -> None: ...
+    enabled: bool
+    def __init__(self, first_available_seq: _Optional[int] = ..., next_seq: _Optional[int] = ..., position: _Optional[int] = ..., store: _Optional[int] = ..., records: _Optional[_Iterable[_Union[JournalRecord, _Mapping]]] = ..., enabled: _Optional[bool] = ...) -> None: ...
 
 class JournalRecord(_message.Message):
     __slots__ = ("at_ns", "lanes", "sections")

@@ -13,7 +13,7 @@ from tests.helpers.broker import MS, START, Driver, incoming
 from tests.helpers.journal import Entry, read_all
 
 SCRIPT = "function on_failure(msg) return {} end"
-OFF = JournalConfig(enabled=False)
+ON, OFF = JournalConfig(enabled=True), JournalConfig(enabled=False)
 
 
 def entries(driver: Driver, *kinds: Kind) -> list[Entry]:
@@ -184,7 +184,7 @@ def test_reading_from_the_middle_of_a_record_begins_there():
 
 
 def small(max_bytes: int, max_age_ms: int = 10_000) -> JournalConfig:
-    config = JournalConfig(max_age_ms=max_age_ms)
+    config = JournalConfig(enabled=True, max_age_ms=max_age_ms)
     object.__setattr__(config, "max_bytes", max_bytes)  # less than may be configured
     return config
 
@@ -259,7 +259,7 @@ def test_a_journal_that_is_off_writes_nothing_and_shows_that_something_is_missin
         driver.restart()
         driver.send("q")
         assert read_all(driver.journal) == known
-    driver.journaling = JournalConfig()
+    driver.journaling = ON
     driver.restart()
     driver.send("q")
     later = read_all(driver.journal, before)
@@ -268,7 +268,7 @@ def test_a_journal_that_is_off_writes_nothing_and_shows_that_something_is_missin
     after = driver.journal.next_entry
     driver.journaling = OFF
     driver.restart()
-    driver.journaling = JournalConfig()
+    driver.journaling = ON
     driver.restart()
     driver.send("q")
     assert read_all(driver.journal, after)[0].number == after + 1
