@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import click
 
+from fila.cli.completion import completion
 from fila.cli.config import config
 from fila.cli.consume import consume
 from fila.cli.dlq import dlq, redrive
@@ -116,6 +117,7 @@ cli.add_command(explain)
 cli.add_command(dlq)
 cli.add_command(redrive)
 cli.add_command(top)
+cli.add_command(completion)
 cli.add_command(journal)
 
 
