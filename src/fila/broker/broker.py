@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from fila.broker import settings
 from fila.broker.commands import (
     Command,
+    CommitTransaction,
     CreateQueue,
     DeleteQueue,
     Enqueue,
@@ -20,6 +21,7 @@ from fila.broker.commands import (
     Redrive,
     SetConfig,
     Settle,
+    StageEnqueue,
     Swept,
     UpdateQueue,
 )
@@ -31,6 +33,7 @@ from fila.broker.reading import Readers
 from fila.broker.redrive import source_of
 from fila.broker.search import Match, Query, Search, Steps
 from fila.broker.stats import KeyOrder, QueueStats, QueueSummary, look, summarize
+from fila.broker.transactions import Committing
 from fila.broker.trial import HookTrial, Subject, try_on
 from fila.core.consumers import Consumer
 from fila.core.errors import ECHO, BrokerError, InvalidArgument, NoSuchMessage, ShuttingDown, quoted
@@ -133,6 +136,20 @@ class Broker:
 
     async def enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> list[Outcome]:
         return await self.do(lambda reply: Enqueue(messages, reply, producer, sequence))  # type: ignore[no-any-return]
+
+    async def stage(self, command: Callable[[Callable[[Any], None]], StageEnqueue]) -> bool:
+        """Keep messages for a transaction. Returns whether it was committed before."""
+        return await self.do(command)  # type: ignore[no-any-return]
+
+    async def commit_transaction(self, producer: str, transaction: int, parts: list[tuple[str, int]]) -> bool:
+        """Enqueue what was staged. Returns, when all of it is, whether it was committed before."""
+        decided_here = False
+        while True:
+            committing: Committing = await self.do(partial(CommitTransaction, producer, transaction, parts))
+            decided_here = decided_here or (committing.decided and not committing.before)
+            if committing.done and committing.decided:
+                return not decided_here
+            await asyncio.sleep(0)  # what it has committed is enqueued in other ticks
 
     async def settle(self, command: Callable[[Callable[[Any], None]], Settle]) -> list[Failure]:
         return await self.do(command)  # type: ignore[no-any-return]

@@ -256,6 +256,34 @@ class DropGroup:
     size: int = 1
 
 
+@dataclass(slots=True)
+class StageEnqueue:
+    """Messages to be kept for a transaction. Answered with whether it was committed before."""
+
+    producer: str
+    transaction: int
+    part: str
+    sequence: int
+    messages: list[Incoming]
+    reply: Callable[[bool | BrokerError], None]
+    ttl_ms: int = 0
+
+    @property
+    def size(self) -> int:
+        return max(1, len(self.messages))
+
+
+@dataclass(slots=True)
+class CommitTransaction:
+    """Parts of a transaction, each with how many messages it must have. Answered with how far the commit is."""
+
+    producer: str
+    transaction: int
+    parts: list[tuple[str, int]]
+    reply: Callable[[Any], None]
+    size: int = 1
+
+
 Command = (
     Enqueue
     | Settle
@@ -270,6 +298,8 @@ Command = (
     | AckClaims
     | ExtendClaims
     | DropGroup
+    | StageEnqueue
+    | CommitTransaction
 )
 ALONE = (
     CreateQueue,
@@ -282,5 +312,7 @@ ALONE = (
     AckClaims,
     ExtendClaims,
     DropGroup,
+    StageEnqueue,
+    CommitTransaction,
 )
 """Commands that have a tick to themselves, so that no other command has to foresee them."""

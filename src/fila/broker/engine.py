@@ -17,6 +17,7 @@ from fila.broker.commands import (
     ALONE,
     AckClaims,
     Command,
+    CommitTransaction,
     CreateQueue,
     DeleteQueue,
     DropGroup,
@@ -28,6 +29,7 @@ from fila.broker.commands import (
     ReturnGrants,
     SetConfig,
     Settle,
+    StageEnqueue,
     UpdateQueue,
 )
 from fila.broker.deliver import plan_delivery
@@ -41,9 +43,10 @@ from fila.broker.settings import plan_setting
 from fila.broker.settle import plan_expiry, plan_extensions, plan_promotion, plan_return, plan_settle, rewrite_grants
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Delivery, Tick
+from fila.broker.transactions import plan_commit, plan_stage, plan_staged_sweep
 from fila.config import SchedulerConfig
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, Overloaded, StoreFailed
+from fila.core.errors import BrokerError, Overloaded, StoreFailed, StoreUnusable
 from fila.core.ids import NS_PER_MS
 from fila.core.schedule import Delayed
 from fila.storage import keys
@@ -96,6 +99,8 @@ class Engine:
         self._delivering = True
         self._resting_until = 0
         self._next_sweep = 0
+        self._chores_at = 0
+        """When chores are tried again after one could not read the store"""
         self._ticks = 0
         self._write_failures = 0
 
@@ -137,13 +142,15 @@ class Engine:
         """Whether the next tick has something to do at once."""
         if now < self._resting_until:
             return any(not isinstance(command, ReturnGrants) for command in self._commands)
-        return bool(self._commands or self._wanted or self.state.chores)
+        return bool(self._commands or self._wanted or (self.state.chores and now >= self._chores_at))
 
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
-        if self._wanted or self._commands or self.state.chores:
+        if self._wanted or self._commands:
             return self._resting_until
-        due_at = min(self._due_at, self.state.throttles.next_wakeup() or NEVER)
+        due_at = min(
+            self._due_at, self._chores_at if self.state.chores else NEVER, self.state.throttles.next_wakeup() or NEVER
+        )
         return None if due_at == NEVER else max(due_at, self._resting_until)
 
     def tick(self, now: int) -> None:
@@ -197,8 +204,8 @@ class Engine:
         if tick.now >= self._next_sweep:
             self._next_sweep = tick.now + SWEEP_EVERY
             self._plan_sweep(tick)
-        if self.state.chores and self.state.chores[0](tick):
-            tick.on_commit.append(self.state.chores.popleft)
+        if self.state.chores and tick.now >= self._chores_at:
+            self._plan_chore(tick)
         if tick.now < self._due_at:
             return
         budget = self._config.max_tick_messages
@@ -208,7 +215,17 @@ class Engine:
             if budget <= 0:
                 return
 
+    def _plan_chore(self, tick: Tick) -> None:
+        chores = self.state.chores
+        try:
+            done = chores[0](tick)
+        except (StoreFailed, StoreUnusable):  # it reads before it plans anything
+            self._chores_at = tick.now + RETRY_AFTER_FAILURE
+            return
+        tick.on_commit.append(chores.popleft if done else partial(chores.rotate, -1))
+
     def _plan_sweep(self, tick: Tick) -> None:
+        plan_staged_sweep(self.state, tick)
         for producer in self.state.producers.idle(tick.now - SILENT_AFTER, MAX_PRODUCERS):
             prefix = keys.producer(producer)
             tick.batch.delete_range(Family.DEDUP, prefix, keys.after(prefix))
@@ -276,6 +293,10 @@ class Engine:
                 return extended
             case DropGroup():
                 plan_drop_group(self.state, tick, command)
+            case StageEnqueue():
+                return plan_stage(self.state, tick, command)
+            case CommitTransaction():
+                return plan_commit(self.state, self._store, tick, command)
         return None
 
     def _plan_deliveries(self, tick: Tick) -> None:

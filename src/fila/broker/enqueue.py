@@ -47,12 +47,12 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         try:
             arrivals = tick.arrivals.get(message.queue) or tick.arrivals_of(state.queue(message.queue))
             check_message(message, limits)
-            placed = _place(arrivals.queue, message, limits, tick.now)
+            placed = place_message(arrivals.queue, message, limits, tick.now)
         except BrokerError as error:
             outcomes.append(error)
             continue
         if message.dedup_key and arrivals.queue.record.dedup_window_ms:
-            earlier = _plan_dedup(tick, arrivals, message.dedup_key, seq)
+            earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
             if earlier is not None:
                 outcomes.append(earlier)
                 continue
@@ -80,7 +80,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
     return outcomes
 
 
-def _place(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Placement:
+def place_message(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Placement:
     """By the queue's script, or else by its headers. Raises InvalidArgument for headers that say nothing valid."""
     hooks = queue.hooks
     if hooks is not None and hooks.has_on_enqueue:
@@ -88,7 +88,7 @@ def _place(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int)
     return place(queue.record, message.headers, limits)
 
 
-def _plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None:
+def plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None:
     """The message that has this dedup key already, if there is one; else the key is the new message's."""
     queue = arrivals.queue
     known = arrivals.dedup.get(key)

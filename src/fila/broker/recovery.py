@@ -14,11 +14,13 @@ from fila.broker.claims import plan_removal
 from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.scripts import Scripting
 from fila.broker.state import BrokerState
+from fila.broker.transactions import publisher
 from fila.config import LimitsConfig
 from fila.core.claims import Claim, Group, Part
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
+from fila.core.transactions import Producer, StagedBatch, Transaction
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
 
@@ -49,6 +51,7 @@ def recover(store: Storage, node: int, limits: LimitsConfig, scripting: Scriptin
         cleanup = Batch()
         _load_attempts(state, store)
         _load_producers(state, store)
+        _load_staged(state, store)
         found = _Found()
         _load_grants(state, store, found)
         _load_claims(state, store, found)
@@ -98,6 +101,26 @@ def _load_producers(state: BrokerState, store: Storage) -> None:
         state.producers.advance(producer, sequence, at)
     for queue_state in state.queues.values():
         queue_state.dedup.sort()
+
+
+def _load_staged(state: BrokerState, store: Storage) -> None:
+    """What is staged, without reading it, and what was committed and is still to be enqueued."""
+    known = state.transactions
+    for key, value in store.scan(Family.STAGED, keys.STAGED_PRODUCER, keys.after(keys.STAGED_PRODUCER)):
+        name, record = keys.read_staging_producer(key), codec.read_commit(value)
+        known.producers[name] = Producer(name, record.last, record.heard_at, parts=record.parts)
+    for key, value in store.scan(Family.STAGED, keys.STAGED_INFO, keys.after(keys.STAGED_INFO)):
+        name, number, part, sequence = keys.read_staged(key)
+        info = codec.read_staged(value)
+        producer = known.producers.setdefault(name, Producer(name))
+        transaction = producer.open.setdefault(number, Transaction(number, 0))
+        transaction.add((part, sequence), StagedBatch(info.messages, info.size), info.expires_at)
+        known.size += info.size
+    for producer in known.producers.values():
+        committed = producer.open.pop(producer.last, None)
+        if committed is not None:
+            producer.publishing.extend(entry for part in producer.parts for entry in committed.part(part))
+            state.chores.append(publisher(state, store, producer))
 
 
 def _load_grants(state: BrokerState, store: Storage, found: _Found) -> None:

@@ -11,6 +11,7 @@ from fila.core.dedup import Producers
 from fila.core.errors import InvalidArgument, QueueNotFound, quoted
 from fila.core.ids import MessageIds, Sequence
 from fila.core.throttle import Limit, ThrottleManager
+from fila.core.transactions import Transactions
 
 if TYPE_CHECKING:
     from fila.broker.tick import Tick
@@ -38,6 +39,7 @@ class BrokerState:
         "scripts",
         "sequence",
         "throttles",
+        "transactions",
     )
 
     def __init__(self, node: int, limits: LimitsConfig, scripting: Scripting) -> None:
@@ -51,6 +53,7 @@ class BrokerState:
         """What was decided and is still to be carried out, a bit in each tick."""
         self._departed_count = False
         self.producers = Producers()
+        self.transactions = Transactions()
         self.config: dict[str, str] = {}
         """What operators set while the broker runs."""
         self.throttles = ThrottleManager()

@@ -45,6 +45,7 @@ from fila.client.groups import AckedClaims, AsyncGroup, Claim, ExtendedClaims, G
 from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, JournalReader
 from fila.client.message import AsyncConsumeMessage, ConsumeMessage, DeadLetter, FailedAttempt, ReadMessage
 from fila.client.sync import Client, Consumer
+from fila.client.transactions import AsyncTransaction, StagedPart, Transaction
 
 __all__ = [
     "AckManyError",
@@ -54,6 +55,7 @@ __all__ = [
     "AsyncConsumer",
     "AsyncGroup",
     "AsyncJournalReader",
+    "AsyncTransaction",
     "Claim",
     "ClaimLostError",
     "Client",
@@ -100,7 +102,9 @@ __all__ = [
     "QueueStats",
     "ReadMessage",
     "SchedulerStats",
+    "StagedPart",
     "ThrottleStats",
+    "Transaction",
     "UnavailableError",
     "WaitReason",
     "WaitStats",

@@ -45,6 +45,7 @@ from fila.client.settler import (
     reject,
     release,
 )
+from fila.client.transactions import AsyncTransaction
 
 T = TypeVar("T")
 
@@ -186,6 +187,10 @@ class AsyncClient:
         Whole lists of them, without a lease. What moves meanwhile may be left out. Raises QueueNotFoundError.
         """
         return read_queue(self._session().calls, queue, options)
+
+    def transaction(self, producer: str, number: int) -> AsyncTransaction:
+        """Messages that are staged, and enqueued once when the transaction is committed."""
+        return AsyncTransaction(lambda: self._session().calls, producer, number)
 
     async def create_queue(self, name: str, **settings: Unpack[QueueSettings]) -> str:
         """Create a queue, with its dead-letter queue, and return its id. Raises QueueAlreadyExistsError."""

@@ -80,6 +80,9 @@ class Connection:
             request_serializer=service_pb2.ReadClaimRequest.SerializeToString,
             response_deserializer=service_pb2.ReadClaimResponse.FromString,
         )
+        self.stage: Unary[bytes, service_pb2.StageEnqueueResponse] = self.channel.unary_unary(
+            _SERVICE + "StageEnqueue", response_deserializer=service_pb2.StageEnqueueResponse.FromString
+        )
         self.open_queue: Callable[[service_pb2.ReadQueueRequest], Any] = self.channel.unary_stream(
             _SERVICE + "ReadQueue",
             request_serializer=service_pb2.ReadQueueRequest.SerializeToString,

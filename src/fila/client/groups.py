@@ -103,6 +103,9 @@ class Calls:
                     raise
                 await asyncio.sleep(wait_s)
 
+    async def stage(self, request: bytes) -> pb.StageEnqueueResponse:
+        return await self.call(self._connection.stage, request)
+
     def read_claim(self, make: Callable[[int], pb.ReadClaimRequest], low: int) -> AsyncIterator[pb.ReadClaimResponse]:
         return self._stream(self._connection.open_claim, make, low)
 

@@ -46,6 +46,7 @@ from fila.client.settler import (
     release,
 )
 from fila.client.thread import LoopThread, shared_loop_thread
+from fila.client.transactions import AsyncTransaction, Transaction
 
 T = TypeVar("T")
 
@@ -178,6 +179,10 @@ class Client:
         Whole lists of them, without a lease. What moves meanwhile may be left out. Raises QueueNotFoundError.
         """
         return blocking(self._thread, read_queue(self._session.calls, queue, options))
+
+    def transaction(self, producer: str, number: int) -> Transaction:
+        """Messages that are staged, and enqueued once when the transaction is committed."""
+        return Transaction(self._thread, AsyncTransaction(lambda: self._session.calls, producer, number))
 
     def create_queue(self, name: str, **settings: Unpack[QueueSettings]) -> str:
         """Create a queue, with its dead-letter queue, and return its id. Raises QueueAlreadyExistsError."""

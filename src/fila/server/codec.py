@@ -57,7 +57,7 @@ def read_message(request: service_pb2.EnqueueRequest, default_queue: str = "") -
     return Incoming(queue or default_queue, headers, body, payload_bytes, delay_ms, priority, dedup_key)
 
 
-def read_batch(request: service_pb2.EncodedEnqueueBatch) -> list[Incoming]:
+def read_batch(request: service_pb2.EncodedEnqueueBatch | service_pb2.EncodedStageEnqueue) -> list[Incoming]:
     """The messages of a batch. Raises InvalidArgument for bytes that are no messages."""
     queue = request.queue
     return [_read_plain(encoded, queue) or _read_any(encoded, queue) for encoded in request.messages]

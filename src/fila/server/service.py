@@ -6,7 +6,7 @@ from functools import partial
 import grpc
 
 from fila.broker.broker import Broker
-from fila.broker.commands import AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome, Settle
+from fila.broker.commands import AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome, Settle, StageEnqueue
 from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.server import codec
@@ -59,6 +59,28 @@ class FilaService:
         outcomes = await self._broker.enqueue(messages, producer, sequence)
         self._tracer.enqueued(messages, outcomes, began, self._broker.now())
         return outcomes
+
+    async def stage_enqueue(self, request: pb.EncodedStageEnqueue, _: Context) -> pb.StageEnqueueResponse:
+        messages = codec.read_batch(request)
+        committed = await self._broker.stage(
+            lambda reply: StageEnqueue(
+                request.producer,
+                request.transaction,
+                request.part,
+                request.sequence,
+                messages,
+                reply,
+                request.ttl_ms,
+            )
+        )
+        return pb.StageEnqueueResponse(committed=committed)
+
+    async def commit_transaction(
+        self, request: pb.CommitTransactionRequest, _: Context
+    ) -> pb.CommitTransactionResponse:
+        parts = [(part.part, part.messages) for part in request.parts]
+        before = await self._broker.commit_transaction(request.producer, request.transaction, parts)
+        return pb.CommitTransactionResponse(committed_before=before)
 
     async def lease(self, request: pb.LeaseRequest, context: Context) -> None:
         if request.max_in_flight > self._limits.max_in_flight:
@@ -152,6 +174,14 @@ def handlers(service: FilaService, reading: Reading) -> grpc.GenericRpcHandler:
                 service.extend_lease, pb.ExtendLeaseRequest.FromString, pb.ExtendLeaseResponse.SerializeToString
             ),
             "Settle": both(service.settle, pb.SettleRequest.FromString, pb.SettleResponse.SerializeToString),
+            "StageEnqueue": unary(
+                service.stage_enqueue, pb.EncodedStageEnqueue.FromString, pb.StageEnqueueResponse.SerializeToString
+            ),
+            "CommitTransaction": unary(
+                service.commit_transaction,
+                pb.CommitTransactionRequest.FromString,
+                pb.CommitTransactionResponse.SerializeToString,
+            ),
             "Claim": unary(reading.claim, pb.ClaimRequest.FromString, pb.ClaimResponse.SerializeToString),
             "DescribeClaim": unary(
                 reading.describe_claim, pb.DescribeClaimRequest.FromString, pb.DescribeClaimResponse.SerializeToString

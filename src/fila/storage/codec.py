@@ -33,6 +33,10 @@ _TEXT_LIMIT = 1024
 _GROUP = Struct(">BQQQ")  # version, epoch, floor, last
 _CLAIM = Struct(">BQQQ?")  # version, token, made at, expires at, sealed
 _PART = Struct(">BQI")  # version, grant, members
+_STAGED = Struct(">BIQQ")  # version, messages, bytes, expires at
+_COMMIT = Struct(">BQQI")  # version, last, heard at, bytes of the names of parts that are being enqueued
+_STAGED_BATCH = Struct(">BII")  # version, lanes, messages
+_STAGED_MESSAGE = Struct(">IQHII")  # lane, delay, bytes of the dedup key, of the payload, of the record
 _RESULTS_LIMIT = 1_000_000  # the largest batch that can be configured
 
 
@@ -96,6 +100,36 @@ class ClaimRecord:
     made_at: int
     expires_at: int
     sealed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRecord:
+    """What is to be known of staged messages without reading them."""
+
+    messages: int
+    size: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """How far a producer has committed."""
+
+    last: int
+    heard_at: int
+    parts: list[str]
+    """Of the last transaction, in order, while they are being enqueued; none when they are"""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedMessage:
+    """A message that is judged and placed, and enqueued when its transaction is committed."""
+
+    lane: bytes
+    delay_ms: int
+    dedup_key: str
+    payload_bytes: int
+    record: bytes
 
 
 class Failed(IntEnum):
@@ -230,6 +264,65 @@ def read_claim_part(value: bytes) -> tuple[int, "array[int]"]:
     if not count or len(value) != _PART.size + 8 * count:
         raise StoreCorrupt("a claim cannot be read")
     return number, array("Q", unpack_from(f">{count}Q", value, _PART.size))
+
+
+def staged(record: StagedRecord) -> bytes:
+    return _STAGED.pack(VERSION, record.messages, record.size, record.expires_at)
+
+
+def read_staged(value: bytes) -> StagedRecord:
+    return StagedRecord(*_unpack(_STAGED, value, "a staged batch"))
+
+
+def commit(record: CommitRecord) -> bytes:
+    names = json.dumps(record.parts).encode()
+    return _COMMIT.pack(VERSION, record.last, record.heard_at, len(names)) + names
+
+
+def read_commit(value: bytes) -> CommitRecord:
+    last, heard_at, size = _unpack(_COMMIT, value[: _COMMIT.size], "a commit")
+    try:
+        parts = json.loads(value[_COMMIT.size :])
+    except ValueError as cause:
+        raise StoreCorrupt("a commit cannot be read") from cause
+    whole = isinstance(parts, list) and all(isinstance(name, str) for name in parts)
+    if not whole or len(value) != _COMMIT.size + size:
+        raise StoreCorrupt("a commit cannot be read")
+    return CommitRecord(last, heard_at, parts)
+
+
+def staged_messages(messages: Sequence[StagedMessage]) -> bytes:
+    """What one call staged. Lanes, which many messages share, stand once."""
+    lanes: dict[bytes, int] = {}
+    parts: list[bytes] = []
+    for message in messages:
+        lane = lanes.setdefault(message.lane, len(lanes))
+        dedup_key = message.dedup_key.encode()
+        sizes = (len(dedup_key), message.payload_bytes, len(message.record))
+        parts += (_STAGED_MESSAGE.pack(lane, message.delay_ms, *sizes), dedup_key, message.record)
+    table = [_LENGTH.pack(len(lane)) + lane for lane in lanes]
+    return b"".join((_STAGED_BATCH.pack(VERSION, len(lanes), len(messages)), *table, *parts))
+
+
+def read_staged_messages(value: bytes) -> list[StagedMessage]:
+    lane_count, count = _unpack(_STAGED_BATCH, value[: _STAGED_BATCH.size], "a staged batch")
+    lanes, messages, at = [], [], _STAGED_BATCH.size
+    try:
+        for _ in range(lane_count):
+            (size,) = _LENGTH.unpack_from(value, at)
+            at += _LENGTH.size + size
+            lanes.append(value[at - size : at])
+        for _ in range(count):
+            lane, delay_ms, key_bytes, payload_bytes, size = _STAGED_MESSAGE.unpack_from(value, at)
+            at += _STAGED_MESSAGE.size + key_bytes
+            dedup_key = value[at - key_bytes : at].decode()
+            at += size
+            messages.append(StagedMessage(lanes[lane], delay_ms, dedup_key, payload_bytes, value[at - size : at]))
+    except (error, IndexError, UnicodeDecodeError) as cause:
+        raise StoreCorrupt("a staged batch cannot be read") from cause
+    if at != len(value):
+        raise StoreCorrupt("a staged batch cannot be read")
+    return messages
 
 
 def attempt(record: AttemptRecord) -> bytes:

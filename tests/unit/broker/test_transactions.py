@@ -1,0 +1,322 @@
+"""Transactions: what is staged is invisible until it is committed, and then enqueued once."""
+
+from typing import Any
+
+import pytest
+
+from fila.broker import transactions
+from fila.broker.commands import CommitTransaction, StageEnqueue
+from fila.broker.transactions import Committing
+from fila.config import LimitsConfig
+from fila.core.errors import (
+    BrokerError,
+    InvalidArgument,
+    LimitExceeded,
+    NotStaged,
+    QueueNotFound,
+    StoreFailed,
+)
+from fila.storage.base import Family
+from tests.helpers.broker import MS, SECOND, Driver, incoming, messages_of
+
+
+class Sender:
+    """A producer that commits by transaction."""
+
+    def __init__(self, driver: Driver, producer: str = "p") -> None:
+        self.driver = driver
+        self.producer = producer
+
+    def stage(
+        self, number: int, *bodies: bytes, part: str = "x", sequence: int = 1, ttl_ms: int = 0, **rest: Any
+    ) -> bool:
+        messages = [
+            incoming(rest.get("queue", "q"), body, **{k: v for k, v in rest.items() if k != "queue"}) for body in bodies
+        ]
+        return self.driver.ask(
+            lambda reply: StageEnqueue(self.producer, number, part, sequence, messages, reply, ttl_ms)
+        )
+
+    def commit(self, number: int, **parts: int) -> Committing:
+        return self.driver.ask(lambda reply: CommitTransaction(self.producer, number, list(parts.items()), reply))
+
+
+@pytest.fixture
+def driver() -> Driver:
+    driver = Driver()
+    driver.create("q", fairness_header="tenant", dedup_window_ms=60_000)
+    return driver
+
+
+@pytest.fixture
+def sender(driver: Driver) -> Sender:
+    return Sender(driver)
+
+
+def bodies(driver: Driver, queue: str = "q") -> list[bytes]:
+    """What a queue holds, in the order of enqueueing."""
+    found = {}
+    for key, record in driver.store.scan(Family.MESSAGES):
+        if key.startswith(driver.queue(queue).prefix):
+            found[int.from_bytes(key[-8:], "big")] = record[11:]
+    assert found.keys() == messages_of(driver.queue(queue)).keys()
+    return [found[seq] for seq in sorted(found)]
+
+
+def test_what_is_staged_is_nowhere_until_it_is_committed(driver, sender):
+    assert sender.stage(1, b"a", b"b") is False
+    assert bodies(driver) == []
+    assert driver.queue("q").held == 0
+    assert sender.commit(1, x=2) == Committing(before=False, done=False)
+    driver.settle_down()
+    assert bodies(driver) == [b"a", b"b"]
+    assert driver.queue("q").counters.enqueued == 2
+    assert sender.commit(1, x=2) == Committing(before=True, done=True)
+    driver.settle_down()
+    assert bodies(driver) == [b"a", b"b"]
+    assert len(driver.store.dump()[Family.STAGED]) == 1
+    assert driver.state.transactions.size == 0
+
+
+def test_parts_are_enqueued_in_the_order_of_the_commit_and_each_in_its_own(driver, sender):
+    for part, sequence in (("y", 2), ("x", 2), ("y", 1), ("x", 1)):
+        sender.stage(0, f"{part}{sequence}".encode(), part=part, sequence=sequence)
+    sender.commit(0, y=2, x=2)
+    driver.settle_down()
+    assert bodies(driver) == [b"y1", b"y2", b"x1", b"x2"]
+
+
+def test_a_call_that_is_sent_again_takes_the_place_of_the_first(driver, sender):
+    sender.stage(1, b"a", b"b")
+    size = driver.state.transactions.size
+    sender.stage(1, b"a", b"b")
+    assert driver.state.transactions.size == size
+    sender.commit(1, x=2)
+    driver.settle_down()
+    assert bodies(driver) == [b"a", b"b"]
+
+
+def test_parts_that_are_not_named_and_earlier_transactions_are_dropped(driver, sender):
+    sender.stage(1, b"never")
+    sender.stage(2, b"lost", part="loser")
+    sender.stage(2, b"won")
+    sender.stage(3, b"later")
+    sender.commit(2, x=1)
+    driver.settle_down()
+    assert bodies(driver) == [b"won"]
+    sender.commit(3, x=1)
+    driver.settle_down()
+    assert bodies(driver) == [b"won", b"later"]
+    assert len(driver.store.dump()[Family.STAGED]) == 1
+    assert driver.state.transactions.size == 0
+
+
+def test_a_transaction_up_to_the_last_one_is_not_staged_for_again(driver, sender):
+    sender.commit(5)
+    assert sender.stage(5, b"a") is True
+    assert sender.stage(4, b"a") is True
+    assert sender.commit(4, x=1).before
+    assert Sender(driver, "other").stage(4, b"a") is False
+
+
+@pytest.mark.parametrize("parts", [{"x": 3}, {"x": 1}, {"x": 0}, {"y": 2}, {"x": 2, "y": 1}])
+def test_a_part_that_is_not_whole_is_not_committed(driver, sender, parts):
+    sender.stage(1, b"a", b"b")
+    with pytest.raises(NotStaged):
+        sender.commit(1, **parts)
+    assert sender.commit(1, x=2).before is False
+
+
+def test_a_part_with_a_gap_is_not_committed(driver, sender):
+    sender.stage(1, b"a", sequence=2)
+    with pytest.raises(NotStaged):
+        sender.commit(1, x=1)
+
+
+def test_what_is_not_committed_in_time_is_removed(driver, sender):
+    sender.stage(1, b"a", ttl_ms=1000)
+    driver.advance(900)
+    sender.stage(1, b"b", sequence=2, ttl_ms=1000)
+    driver.advance(999)
+    assert driver.state.transactions.size
+    driver.advance(1002)
+    assert driver.state.transactions.size == 0
+    assert driver.store.dump()[Family.STAGED] == {}
+    with pytest.raises(NotStaged):
+        sender.commit(1, x=2)
+
+
+def test_a_restart_keeps_what_is_staged_and_removes_what_was_too_long(driver, sender):
+    sender.stage(1, b"a", ttl_ms=1000)
+    sender.stage(2, b"b")
+    driver.restart()
+    driver.now += 2 * SECOND
+    driver.settle_down()
+    assert list(driver.state.transactions.producers["p"].open) == [2]
+    sender.commit(2, x=1)
+    driver.settle_down()
+    assert bodies(driver) == [b"b"]
+    assert driver.state.transactions.size == 0
+
+
+def test_a_commit_goes_on_after_a_restart(driver, sender):
+    for sequence in range(1, 5):
+        sender.stage(1, b"%d" % sequence, sequence=sequence)
+    sender.commit(1, x=4)
+    driver.tick()
+    assert bodies(driver) == [b"1"]
+    driver.restart()
+    assert sender.commit(1, x=4) == Committing(before=True, done=False)
+    driver.settle_down()
+    assert bodies(driver) == [b"1", b"2", b"3", b"4"]
+    assert sender.commit(1, x=4) == Committing(before=True, done=True)
+
+
+def test_the_next_commit_waits_until_the_one_before_is_enqueued(driver, sender):
+    sender.stage(1, b"1")
+    sender.stage(2, b"2")
+    sender.commit(1, x=1)
+    assert sender.commit(2, x=1) == Committing(before=False, done=False, decided=False)
+    driver.settle_down()
+    assert sender.commit(2, x=1).decided
+    driver.settle_down()
+    assert bodies(driver) == [b"1", b"2"]
+
+
+def test_a_failed_write_leaves_everything_as_it_was(driver, sender):
+    sender.stage(1, b"a")
+    stored = driver.store.dump()
+    driver.store.failing = True
+    for call in (lambda: sender.stage(1, b"b", sequence=2), lambda: sender.commit(1, x=1)):
+        with pytest.raises(StoreFailed):
+            call()
+    driver.store.failing = False
+    assert driver.store.dump() == stored
+    assert driver.state.transactions.producers["p"].open[1].messages == 1
+    sender.commit(1, x=1)
+    driver.store.failing = True
+    driver.now += 2 * SECOND
+    driver.tick()
+    driver.store.failing = False
+    assert bodies(driver) == []
+    driver.advance(2000)
+    assert bodies(driver) == [b"a"]
+
+
+def test_what_cannot_be_read_is_tried_again_later(driver, sender, monkeypatch):
+    sender.stage(1, b"a")
+    sender.commit(1, x=1)
+    with monkeypatch.context() as patch:
+
+        def broken(*_):
+            raise StoreFailed("not now")
+
+        patch.setattr(driver.store, "get", broken)
+        driver.settle_down()
+        assert not driver.engine.has_work(driver.now)
+        assert driver.engine.next_wakeup() == driver.now + SECOND
+    driver.advance(1000)
+    assert bodies(driver) == [b"a"]
+
+
+def test_fairness_priority_delay_and_dedup_are_as_at_an_enqueue(driver, sender):
+    sender.stage(1, b"a", headers={"tenant": "t"}, priority=2, dedup_key="k")
+    sender.stage(1, b"b", sequence=2, delay_ms=1000, dedup_key="k2")
+    sender.stage(1, b"c", sequence=3, dedup_key="k")
+    sender.commit(1, x=3)
+    driver.settle_down()
+    places = sorted(place[:3] for place in messages_of(driver.queue("q")).values())
+    assert places == [("delayed", "default", 5), ("ready", "t", 2)]
+    driver.advance(1000)
+    assert driver.queue("q").ready == 2
+
+
+def test_messages_of_a_queue_that_is_deleted_go_with_it(driver, sender):
+    driver.create("other")
+    sender.stage(1, b"a", queue="other")
+    sender.stage(1, b"b", sequence=2)
+    driver.delete("other")
+    sender.commit(1, x=2)
+    driver.settle_down()
+    assert bodies(driver) == [b"b"]
+    driver.restart()
+
+
+def test_consumers_are_handed_what_was_committed(driver, sender):
+    recipient = driver.join("q")
+    sender.stage(1, b"a", b"b")
+    driver.settle_down()
+    assert recipient.got == []
+    sender.commit(1, x=2)
+    driver.settle_down()
+    assert len(recipient.got) == 2
+
+
+def test_a_call_with_a_message_that_is_refused_stages_nothing(driver, sender):
+    with pytest.raises(InvalidArgument, match="message 0 of the batch"):
+        sender.stage(1, b"a", priority=300)
+    with pytest.raises(QueueNotFound):
+        sender.stage(1, b"a", queue="nowhere")
+    assert driver.store.dump()[Family.STAGED] == {}
+
+
+def test_limits_are_refused_with_words(monkeypatch):
+    limits = LimitsConfig(
+        max_batch_messages=3,
+        max_transaction_messages=4,
+        max_transaction_bytes=400,
+        max_staged_bytes=500,
+        max_transaction_ttl_ms=1000,
+        max_transaction_producers=2,
+    )
+    driver = Driver(limits=limits)
+    driver.create("q")
+    sender = Sender(driver)
+    for call, error in (
+        (lambda: sender.stage(1), InvalidArgument),
+        (lambda: sender.stage(1, b"a", part=""), InvalidArgument),
+        (lambda: sender.stage(1, b"a", part="x" * 256), InvalidArgument),
+        (lambda: sender.stage(1, b"a", sequence=0), InvalidArgument),
+        (lambda: sender.stage(1, b"a", ttl_ms=1001), InvalidArgument),
+        (lambda: Sender(driver, "").stage(1, b"a"), InvalidArgument),
+        (lambda: Sender(driver, "").commit(1), InvalidArgument),
+        (lambda: sender.stage(1, *[b""] * 4), LimitExceeded),
+        (lambda: sender.stage(1, b"x" * 400), LimitExceeded),
+    ):
+        with pytest.raises(error):
+            call()
+    sender.stage(1, b"", b"", b"")
+    with pytest.raises(LimitExceeded):
+        sender.stage(1, b"", b"", sequence=2)
+    monkeypatch.setattr(transactions, "MAX_BATCHES", 1)
+    with pytest.raises(LimitExceeded):
+        sender.stage(1, b"", sequence=2)
+    other = Sender(driver, "other")
+    other.stage(1, b"x" * 200)
+    with pytest.raises(LimitExceeded):
+        other.stage(2, b"x" * 200)
+    with pytest.raises(LimitExceeded):
+        Sender(driver, "third").stage(1, b"")
+    monkeypatch.setattr(transactions, "MAX_OPEN", 2)
+    with pytest.raises(LimitExceeded):
+        other.stage(2, b"")
+    driver.now += 2000 * MS
+    driver.settle_down()
+    assert Sender(driver, "third").stage(1, b"") is False
+
+
+def test_a_producer_is_remembered_until_it_was_silent_for_very_long(driver, sender):
+    sender.commit(7)
+    driver.now += transactions.SILENT_AFTER
+    driver.restart()
+    driver.tick()
+    assert sender.stage(7, b"a") is True
+    driver.now += 2 * SECOND
+    driver.tick()
+    assert driver.state.transactions.producers == {}
+    assert driver.store.dump()[Family.STAGED] == {}
+
+
+def test_errors_are_brokers(driver, sender):
+    with pytest.raises(BrokerError, match="named twice"):
+        driver.ask(lambda reply: CommitTransaction("p", 1, [("x", 1), ("x", 1)], reply))
