@@ -12,9 +12,10 @@ import click
 from fila.cli import output
 
 if TYPE_CHECKING:
-    from fila.client import KeyStats, QueueConfig, QueueInfo, QueueStats, ThrottleStats, WaitStats
+    from fila.client import GroupStats, KeyStats, QueueConfig, QueueInfo, QueueStats, ThrottleStats, WaitStats
 
 _SUMMARY = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers")
+_GROUP = ("group", "epoch", "floor", "last", "open_claims", "held")
 _CONFIG = (
     "visibility_timeout_ms",
     "fairness_header",
@@ -71,6 +72,7 @@ def stats_json(stats: QueueStats) -> dict[str, Any]:
         "oldest_at": _iso(stats.oldest_at),
         "deliveries_per_second": stats.deliveries_per_second,
         "consumer_list": [_fields(one, _CONSUMER) for one in stats.consumers],
+        "groups": [_fields(one, _GROUP) | {"expires_at": _iso(one.expires_at)} for one in stats.groups],
         "throttles": [_fields(one, _THROTTLE) for one in stats.throttles],
         "total_keys": stats.total_keys,
         "waits": asdict(stats.waits),
@@ -117,6 +119,10 @@ def show_stats(stats: QueueStats) -> None:
     if stats.waits.sampled:
         _section("\nWhere deliveries waited (mean)")
         output.pairs(_waits(stats.waits))
+    if stats.groups:
+        _section("\nGroups that read in claims")
+        group_titles = ("GROUP", "EPOCH", "ACKED UP TO", "LAST CLAIM", "OPEN", "HELD", "FIRST EXPIRES")
+        output.table(group_titles, [_group(one) for one in stats.groups])
     if stats.throttles:
         _section("\nLimits")
         throttle_titles = ("THROTTLE KEY", "LIMIT", "TOKENS", "IN FLIGHT", "PASSED", "HELD UP", "PARKED KEYS")
@@ -141,6 +147,11 @@ def _key(key: KeyStats) -> list[str | int]:
     state = "parked" if key.parked else "active" if key.pending else "idle"
     shares = [f"{part:.1%}" for part in (key.share, key.entitlement)]
     return [key.fairness_key, key.weight, key.pending, _age(key.oldest_at), key.delivered, *shares, key.deficit, state]
+
+
+def _group(one: GroupStats) -> list[str | int]:
+    expires = output.moment(one.expires_at) if one.expires_at is not None else "-"
+    return [one.group, one.epoch, one.floor, one.last, one.open_claims, one.held, expires]
 
 
 def _throttle(one: ThrottleStats) -> list[str | int]:

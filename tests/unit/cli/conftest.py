@@ -11,6 +11,7 @@ from fila.cli.main import cli
 from fila.cli.session import Session
 from fila.client import (
     ConsumerStats,
+    GroupStats,
     KeyStats,
     PeekPage,
     QueueConfig,
@@ -153,6 +154,7 @@ def stats(name):
         oldest_at=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC),
         deliveries_per_second=12.5,
         consumers=(ConsumerStats(number=4, in_flight=2, max_in_flight=100, credit=98),),
+        groups=(GroupStats("nightly", 3, 7, 8, 1, 500, datetime(2026, 1, 2, 3, 4, 7, tzinfo=UTC)),),
         throttles=(
             ThrottleStats("provider:aws", "rate=5", tokens=0.25, in_flight=1, passed=7, held_up=3, parked_keys=1),
         ),

@@ -76,6 +76,10 @@ def test_inspect_in_json_has_everything(fila):
     assert shown["keys"][0]["fairness_key"] == "acme"
     assert shown["keys"][0]["entitlement"] == 0.75
     assert shown["throttles"][0]["parked_keys"] == 1
+    assert shown["groups"] == [
+        {"group": "nightly", "epoch": 3, "floor": 7, "last": 8, "open_claims": 1, "held": 500}
+        | {"expires_at": "2026-01-02T03:04:07+00:00"}
+    ]
     assert shown["consumer_list"] == [{"number": 4, "in_flight": 2, "max_in_flight": 100, "credit": 98}]
 
 
