@@ -233,9 +233,9 @@ class TestMemoryBetweenCalls:
 
     def test_a_script_that_leaks_starts_afresh_when_it_has_used_up_its_memory(self):
         made = hooks(
-            "keep = {} function on_enqueue() keep[#keep + 1] = ('x'):rep(50000) .. #keep return {cost=#keep} end"
+            "keep = {} function on_enqueue() keep[#keep + 1] = ('x'):rep(5000) .. #keep return {cost=#keep} end"
         )
-        costs = [made.on_enqueue({}, 0, 0).cost for _ in range(60)]
+        costs = [made.on_enqueue({}, 0, 0).cost for _ in range(600)]
         failures = made.enqueue_stats.failures
         assert 1 <= failures["memory"] == sum(failures.values()) < 10
         assert costs.count(1) >= 2 * failures["memory"]  # the default, then a fresh start
