@@ -1,0 +1,23 @@
+"""What a pipeline may fail with.
+
+PipelineError
+├── SparkMissing      pyspark or a Java runtime is not there
+├── BadInput          files that cannot be what they are said to be
+└── RunTaken          another run finished first
+"""
+
+
+class PipelineError(Exception):
+    """A pipeline stopped. Nothing of what it was writing remains."""
+
+
+class SparkMissing(PipelineError):
+    """PySpark or Java is missing. The text says what was looked for and how to get it."""
+
+
+class BadInput(PipelineError):
+    """The input cannot be used. The text names the file and what is wrong with it."""
+
+
+class RunTaken(PipelineError):
+    """Another run into the same folder finished first."""

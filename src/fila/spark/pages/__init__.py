@@ -1,0 +1,1 @@
+"""Pages for people: one HTML file each, with its plots inside, that fetches nothing and runs no script."""

@@ -1,0 +1,254 @@
+"""The page of a reconciliation: how reports compare with platforms, whom to look at, and how trust moved."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from fila.reconcile.domain.models import METRICS, Status
+from fila.reconcile.domain.settings import BP, Settings
+from fila.spark.gold import STATUS_COLUMNS
+from fila.spark.pages import html
+from fila.spark.pages.html import Part
+from fila.spark.runs import Manifest
+
+_LOOKS = {
+    Status.MATCHED: ("matched", "#37b24d"),
+    Status.DISCREPANCY_LOW: ("low discrepancy", "#fcc419"),
+    Status.DISCREPANCY_MEDIUM: ("medium discrepancy", "#ff922b"),
+    Status.DISCREPANCY_HIGH: ("high discrepancy", "#f76707"),
+    Status.AFFILIATE_OVERCLAIMED: ("overclaimed", "#e03131"),
+    Status.INCOMPLETE_PLATFORM_DATA: ("platform told a part", "#91a7ff"),
+    Status.MISSING_PLATFORM_DATA: ("platform told nothing", "#adb5bd"),
+}
+_STEP_BP = 500
+_REACH = 20
+"""The histogram of differences: columns of 5 %, so many to each side; what is beyond is in the outermost."""
+_SHOWN = 12
+_TRUST_STEPS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the page shows, small enough for one machine."""
+
+    summary: dict[str, Any]
+    statuses: dict[str, int] = field(default_factory=dict)
+    differences: dict[int, int] = field(default_factory=dict)
+    trust_before: dict[int, int] = field(default_factory=dict)
+    trust_now: dict[int, int] = field(default_factory=dict)
+    worst: Sequence[dict[str, Any]] = ()
+    platforms: Sequence[dict[str, Any]] = ()
+    campaigns: Sequence[dict[str, Any]] = ()
+    alerts: Sequence[dict[str, Any]] = ()
+    refused: Sequence[dict[str, Any]] = ()
+
+
+def figures(spark: SparkSession, run: str, before: DataFrame | None, settings: Settings) -> Figures:
+    """Everything that the page of a run shows. `before` are the affiliates as they were."""
+    affiliates = spark.read.parquet(f"{run}/gold/affiliates")
+    platforms = _rows(spark.read.parquet(f"{run}/gold/platforms").orderBy(F.desc("reports"), "platform").limit(_SHOWN))
+    campaigns = _rows(spark.read.parquet(f"{run}/gold/campaigns").orderBy(F.desc("reports"), "campaign_id").limit(_SHOWN))
+    results = spark.read.parquet(f"{run}/gold/results")
+    alerts = _rows(
+        spark.read.parquet(f"{run}/gold/alerts").groupBy("kind", "severity").count().orderBy("kind", F.desc("count"))
+    )
+    totals = _rows(
+        affiliates.agg(*(F.sum(name).alias(name) for name in ("reports", *STATUS_COLUMNS.values())), F.count("*").alias("affiliates"))
+    )[0]
+    looked_at = results.agg(F.count("*").alias("all"), F.sum((F.col("attempt") > 1).cast("bigint")).alias("again")).first()
+    statuses = {status: int(totals[name] or 0) for status, name in STATUS_COLUMNS.items()}
+    open_reports = spark.read.parquet(f"{run}/gold/open")
+    due = open_reports.where(F.col("next_attempt_ms").isNotNull()).count()
+    assert looked_at is not None  # an aggregate has one row
+    return Figures(
+        summary={
+            "classified": looked_at["all"],
+            "looked_at_again": looked_at.again or 0,
+            "reports": totals["reports"] or 0,
+            "affiliates": totals["affiliates"],
+            "statuses": statuses,
+            "alerts": sum(row["count"] for row in alerts),
+            "retries": due,
+        },
+        statuses=statuses,
+        differences=_histogram(results),
+        trust_before=_trust(before) if before is not None else {settings.trust.initial_bp // _trust_step(): int(totals["affiliates"])},
+        trust_now=_trust(affiliates),
+        worst=_rows(affiliates.where("steps_bp < 0").orderBy("steps_bp", "affiliate_id").limit(_SHOWN)),
+        platforms=platforms,
+        campaigns=campaigns,
+        alerts=alerts,
+        refused=_refused(spark, run),
+    )
+
+
+def render(shown: Figures, manifest: Manifest) -> str:
+    """The page."""
+    parts = _mix(shown.statuses)
+    total = sum(shown.statuses.values()) or 1
+    judged = sum(shown.statuses[str(status)] for status in _LOOKS if not str(status).endswith("DATA")) or 1
+    matched, over = (shown.statuses[str(status)] for status in (Status.MATCHED, Status.AFFILIATE_OVERCLAIMED))
+    first = shown.worst[0]["affiliate_id"] if shown.worst else None
+    lead = (
+        f"Of <b>{judged if sum(shown.statuses.values()) else 0:,}</b> reports that could be held against a platform, "
+        f"<b>{matched / judged:.1%}</b> agree with it and <b>{over / judged:.1%}</b> claim far too much. "
+        + (f"Whoever looks at one affiliate should look at <b>{escape(str(first))}</b>." if first is not None else "Nobody stands out.")
+    )
+    tiles = (
+        ("reports", f"{sum(shown.statuses.values()):,}"),
+        ("affiliates", f"{shown.summary['affiliates']:,}"),
+        ("agree", f"{matched / judged:.1%}"),
+        ("overclaimed", f"{over:,}"),
+        ("alerts in this run", f"{shown.summary['alerts']:,}"),
+        ("wait for figures", f"{sum(shown.statuses[str(s)] for s in _LOOKS if str(s).endswith('DATA')):,}"),
+    )
+    sections = [
+        html.section("How reports compare with their platforms", f"All {total:,} reports so far.", html.stacked(parts) + html.legend(parts)),
+        html.section(
+            "How far claim and platform are apart",
+            "Reports of this run by their worst metric, after what growth explains. To the right the claim is larger.",
+            _difference_plot(shown.differences),
+            half=True,
+        ),
+        html.section("How trust moved", "Affiliates by trust, before this run and after it.", _trust_plot(shown), half=True),
+        html.section(
+            "Who lost most trust",
+            "The sum of all steps, in points of a hundred.",
+            _worst_plot(shown.worst),
+        ),
+        html.section("By platform", "What the reports of each platform came to.", html.stacks(_mixes(shown.platforms, "platform")), half=True),
+        html.section(
+            "By campaign", "The largest campaigns.", html.stacks(_mixes(shown.campaigns, "campaign_id")), half=True
+        ),
+        html.section(
+            "What advertisers would pay for",
+            "Claimed against told, of reports whose platform told everything.",
+            _claims_table(shown.campaigns),
+        ),
+        html.section("Alerts of this run", "What a person should hear of.", _alerts(shown.alerts), half=True),
+        html.section(
+            "Rows that were refused",
+            "They are kept in bronze, each with its reason.",
+            html.table(("input", "reason", "rows"), [(row["input"], row["reason"], row["rows"]) for row in shown.refused])
+            if shown.refused
+            else "<p>None.</p>",
+            half=True,
+        ),
+    ]
+    at = datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
+    footer = f"Run {manifest.run}, as of {at:%Y-%m-%d %H:%M} UTC, {sum(map(len, manifest.inputs.values())):,} files. Counts of bars show when pointed at."
+    return html.page("Reconciliation", lead, tiles, sections, footer)
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.collect()]
+
+
+def _histogram(results: DataFrame) -> dict[int, int]:
+    """Reports by the step of 5 % that their worst signed difference is in."""
+    worst = F.greatest(*(F.abs(F.col(f"{name}_difference_bp")) for name in METRICS))
+    signed = F.coalesce(
+        *(
+            F.when(F.abs(F.col(f"{name}_difference_bp")) == worst, F.col(f"{name}_difference_bp"))
+            for name in METRICS
+        )
+    )
+    step = F.floor(F.least(F.greatest(signed, F.lit(-_REACH * _STEP_BP)), F.lit(_REACH * _STEP_BP - 1)) / _STEP_BP)
+    counted = results.where(F.col("confidence_bp") == BP)
+    return {int(row.step): int(row["count"]) for row in counted.groupBy(step.alias("step")).count().collect()}
+
+
+def _trust_step() -> int:
+    return BP // _TRUST_STEPS
+
+
+def _trust(affiliates: DataFrame) -> dict[int, int]:
+    step = F.least(F.floor(F.col("trust_bp") / _trust_step()), F.lit(_TRUST_STEPS - 1))
+    return {int(row.step): int(row["count"]) for row in affiliates.groupBy(step.alias("step")).count().collect()}
+
+
+def _refused(spark: SparkSession, run: str) -> list[dict[str, Any]]:
+    from fila.spark.files import Files
+    from fila.spark.tables import PROBLEM
+
+    found: list[dict[str, Any]] = []
+    for name in ("reports", "metrics"):
+        for shape in Files(spark).folders(f"{run}/bronze/{name}"):
+            rows = spark.read.parquet(f"{run}/bronze/{name}/{shape}").where(F.col(PROBLEM).isNotNull())
+            found += [
+                {"input": name, "reason": row[PROBLEM], "rows": row["count"]}
+                for row in rows.groupBy(PROBLEM).count().orderBy(F.desc("count"), PROBLEM).limit(_SHOWN).collect()
+            ]
+    return found
+
+
+def _mix(statuses: dict[str, int]) -> list[Part]:
+    return [Part(name, statuses.get(str(status), 0), colour) for status, (name, colour) in _LOOKS.items()]
+
+
+def _mixes(rows: Sequence[dict[str, Any]], by: str) -> list[tuple[str, list[Part]]]:
+    return [
+        (
+            str(row[by]) or "(none)",
+            [Part(name, row[STATUS_COLUMNS[str(status)]], colour) for status, (name, colour) in _LOOKS.items()],
+        )
+        for row in rows
+    ]
+
+
+def _difference_plot(differences: dict[int, int]) -> str:
+    steps = range(-_REACH, _REACH)
+    labels = [f"{step * _STEP_BP // 100} %" for step in steps]
+    values = [float(differences.get(step, 0)) for step in steps]
+    return html.columns(labels, [("reports", "var(--accent)", values)], every=5, marks=[(_REACH, "claim = platform")])
+
+
+def _trust_plot(shown: Figures) -> str:
+    labels = [f"{step * 100 // _TRUST_STEPS}" for step in range(_TRUST_STEPS)]
+    series = [
+        ("before", "#adb5bd", [float(shown.trust_before.get(step, 0)) for step in range(_TRUST_STEPS)]),
+        ("now", "var(--accent)", [float(shown.trust_now.get(step, 0)) for step in range(_TRUST_STEPS)]),
+    ]
+    key = html.legend([Part("before", 0, "#adb5bd"), Part("now", 0, "var(--accent)")], values=False)
+    return html.columns(labels, series, every=2) + key
+
+
+def _worst_plot(worst: Sequence[dict[str, Any]]) -> str:
+    if not worst:
+        return "<p>Nobody has lost any.</p>"
+    bars = html.bars(
+        [
+            (
+                row["affiliate_id"],
+                -row["steps_bp"],
+                f"{row['steps_bp'] / 100:,.0f} · {row['affiliate_overclaimed']:,} of {row['reports']:,} overclaimed · trust {row['trust_bp'] / BP:.2f}",
+                "#e03131" if row["affiliate_overclaimed"] * 2 > row["reports"] else "#ff922b",
+            )
+            for row in worst
+        ]
+    )
+    key = html.legend([Part("most reports overclaimed", 0, "#e03131"), Part("other discrepancies", 0, "#ff922b")], values=False)
+    return bars + key
+
+
+def _claims_table(campaigns: Sequence[dict[str, Any]]) -> str:
+    head = ["campaign", "reports"]
+    head += [text for name in METRICS for text in (f"{name} claimed", "told")]
+    rows: list[list[str | int]] = []
+    for row in campaigns:
+        cells: list[str | int] = [row["campaign_id"] or "(none)", row["reports"]]
+        for name in METRICS:
+            cells += [row[f"claimed_{name}"], row[f"told_{name}"]]
+        rows.append(cells)
+    return html.table(head, rows)
+
+
+def _alerts(alerts: Sequence[dict[str, Any]]) -> str:
+    if not alerts:
+        return "<p>None.</p>"
+    return html.table(("kind", "severity", "alerts"), [(row["kind"], row["severity"], row["count"]) for row in alerts])
