@@ -24,8 +24,14 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup
 check: setup ## Lint, format, types, import direction, generated code
 	@scripts/check
 
+# Spark's tests share one session, so they run in one process of their own, after the others.
 test: setup ## Run the tests in parallel (TESTS="path -k name" for some)
+ifeq ($(TESTS),tests)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark
+	@$(PY) -m pytest -q tests/spark
+else
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
+endif
 
 bench: setup ## Run the benchmarks
 	@$(PY) -m benchmarks $(ARGS)

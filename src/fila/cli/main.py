@@ -20,6 +20,7 @@ from fila.cli.explain import explain
 from fila.cli.hooks import hook
 from fila.cli.journal import journal
 from fila.cli.output import printable, wants_colour
+from fila.cli.pipeline import pipeline
 from fila.cli.queues import queue
 from fila.cli.reconcile import reconcile
 from fila.cli.session import Session, global_options
@@ -110,6 +111,7 @@ cli.add_command(enqueue)
 cli.add_command(consume)
 cli.add_command(worker)
 cli.add_command(reconcile)
+cli.add_command(pipeline)
 cli.add_command(config)
 cli.add_command(throttle)
 cli.add_command(hook)

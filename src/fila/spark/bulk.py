@@ -85,9 +85,7 @@ class _Run:
         if before is not None and not any(new.values()):
             self._say("nothing new")
             return self._outcome(before, changed=False)
-        shapes = {
-            table.name: sources.shapes(self._spark, self._files, table, new[table.name]) for table in both
-        }
+        shapes = {table.name: sources.shapes(self._spark, self._files, table, new[table.name]) for table in both}
         with self._runs.stage() as staged:
             counts = {table.name: self._take_in(table, shapes[table.name], staged, before) for table in both}
             self._decide(staged, before)
@@ -100,7 +98,7 @@ class _Run:
             shown = page.figures(self._spark, staged, self._previous(before, "gold/affiliates"), self._settings)
             summary = {
                 "files": {name: len(files) for name, files in new.items()},
-                **counts,
+                "rows": counts,
                 **shown.summary,
             }
             manifest = replace(manifest, summary=summary)

@@ -79,7 +79,7 @@ def score_bp(total_bp: Column, trust: TrustSettings) -> Column:
 
 
 def next_attempt_ms(now_ms: int, retries: Retries) -> Column:
-    """When to try a report again, null when never: of its `status`, `attempt`, `missing`, `incomplete`, `reported_at_ms`."""
+    """When to try a report again, null when never. Of `status`, `reported_at_ms`, and the attempts so far."""
     missing, incomplete = (
         F.col("status") == str(Status.MISSING_PLATFORM_DATA),
         F.col("status") == str(Status.INCOMPLETE_PLATFORM_DATA),
@@ -95,7 +95,11 @@ def next_attempt_ms(now_ms: int, retries: Retries) -> Column:
 
 def escalated(repeats: Column, alerts: Alerts) -> Column:
     """How grave the n-th high discrepancy of an affiliate is."""
-    return F.when(repeats >= alerts.critical_at, "critical").when(repeats >= alerts.escalate_at, "high").otherwise("medium")
+    return (
+        F.when(repeats >= alerts.critical_at, "critical")
+        .when(repeats >= alerts.escalate_at, "high")
+        .otherwise("medium")
+    )
 
 
 def _first(table: tuple[Rule, ...], what: str) -> Column:

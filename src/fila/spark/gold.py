@@ -3,8 +3,8 @@
 Rules of this file:
 - A report gets one verdict. One that the platform knew nothing of, or not everything, stays *open*: when new figures of
   its post come it is looked at again, as its next attempt, and the verdict before is taken back.
-- Everything that is kept about affiliates, campaigns and platforms is a sum, to which a run adds its part. Trust is such a
-  sum too (`fila.reconcile.domain.trust`). So runs need not read what earlier runs decided.
+- Everything that is kept about affiliates, campaigns and platforms is a sum, to which a run adds its part. Trust is
+  such a sum too (`fila.reconcile.domain.trust`). So runs need not read what earlier runs decided.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -47,7 +47,11 @@ def results(candidates: DataFrame, metrics: DataFrame, settings: Settings) -> Da
     judged = classified(joined, settings)
     missing, incomplete = ((F.col("status") == status).cast("bigint") for status in OPEN)
     return judged.withColumns(
-        {"attempt": F.col("attempt") + 1, "missing": F.col("missing") + missing, "incomplete": F.col("incomplete") + incomplete}
+        {
+            "attempt": F.col("attempt") + 1,
+            "missing": F.col("missing") + missing,
+            "incomplete": F.col("incomplete") + incomplete,
+        }
     ).select(
         *REPORT,
         *TOLD,
@@ -62,7 +66,13 @@ def results(candidates: DataFrame, metrics: DataFrame, settings: Settings) -> Da
 def still_open(results: DataFrame, now_ms: int, settings: Settings) -> DataFrame:
     """The reports among these that wait for figures, and when they are due again: null for those that are given up."""
     return results.where(F.col("status").isin(*OPEN)).select(
-        *REPORT, *TOLD, "status", "reason", "step_bp", *PAST, next_attempt_ms(now_ms, settings.retries).alias("next_attempt_ms")
+        *REPORT,
+        *TOLD,
+        "status",
+        "reason",
+        "step_bp",
+        *PAST,
+        next_attempt_ms(now_ms, settings.retries).alias("next_attempt_ms"),
     )
 
 
@@ -79,7 +89,8 @@ def tally(changes: DataFrame, by: str) -> DataFrame:
     judged = ~F.col("status").isin(*OPEN)
     sums: list[Column] = [F.sum(sign).alias("reports")]
     sums += [
-        F.sum(F.when(F.col("status") == status, sign).otherwise(0)).alias(name) for status, name in STATUS_COLUMNS.items()
+        F.sum(F.when(F.col("status") == status, sign).otherwise(0)).alias(name)
+        for status, name in STATUS_COLUMNS.items()
     ]
     for name in METRICS:
         sums.append(F.sum(F.when(judged, F.col(name) * sign).otherwise(0)).alias(f"claimed_{name}"))
@@ -111,7 +122,10 @@ def alerts(results: DataFrame, open_now: DataFrame, before: DataFrame | None, se
     columns = ("kind", "severity", "affiliate_id", "campaign_id", "platform", "post_id", "report_id", "at_ms", "status")
     about = ("affiliate_id", "campaign_id", "platform", "post_id", "report_id", "status")
     fraud = results.where(F.col("status") == str(Status.AFFILIATE_OVERCLAIMED)).select(
-        *about, F.col("reported_at_ms").alias("at_ms"), F.lit(str(Kind.FRAUD)).alias("kind"), F.col("level").alias("severity")
+        *about,
+        F.col("reported_at_ms").alias("at_ms"),
+        F.lit(str(Kind.FRAUD)).alias("kind"),
+        F.col("level").alias("severity"),
     )
     silent = open_now.where((F.col("status") == str(Status.MISSING_PLATFORM_DATA)) & F.col("next_attempt_ms").isNull())
     health = silent.select(
@@ -127,7 +141,9 @@ def alerts(results: DataFrame, open_now: DataFrame, before: DataFrame | None, se
         old = before.where(F.col("kind") == str(Kind.DATA_QUALITY))
         high = high.unionByName(old.select(*about, "at_ms", F.lit(False).alias("new")))
     window = (
-        Window.partitionBy("affiliate_id").orderBy("at_ms").rangeBetween(-settings.alerts.repeat_window_ms, Window.currentRow)
+        Window.partitionBy("affiliate_id")
+        .orderBy("at_ms")
+        .rangeBetween(-settings.alerts.repeat_window_ms, Window.currentRow)
     )
     quality = (
         high.withColumn("repeats", F.count("*").over(window))

@@ -11,8 +11,8 @@ from fila.spark.errors import SparkMissing
 
 NEEDED = 17
 _HOW = (
-    f"Install Java {NEEDED} or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk) "
-    "or set JAVA_HOME to one."
+    f"Install Java {NEEDED} or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
+    "macOS: brew install openjdk) or set JAVA_HOME to one."
 )
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 

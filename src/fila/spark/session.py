@@ -55,7 +55,6 @@ def open_session(name: str, master: str | None = None, settings: Mapping[str, st
 def require_pyspark() -> None:
     """Raises SparkMissing where pyspark cannot be imported."""
     try:
-        import pyspark  # noqa: F401
         import pyspark.sql  # noqa: F401
     except ModuleNotFoundError as error:
         raise SparkMissing(

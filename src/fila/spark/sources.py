@@ -1,8 +1,8 @@
 """Input files: found, told apart by their shape, and read as they are.
 
 Files of one input may differ: CSV beside Parquet, columns in another order or of another type, more columns than are
-needed. So files of one shape are read together, and each shape by itself. What is read is whatever the file says; whether
-that makes sense is decided by `tables`.
+needed. So files of one shape are read together, and each shape by itself. What is read is whatever the file says;
+whether that makes sense is decided by `tables`.
 """
 
 import csv
@@ -89,9 +89,9 @@ def _json(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:
     schema = T.StructType([T.StructField(name, T.StringType()) for name in (*names, CORRUPT)])
     parsed = F.from_json("value", schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
     lines = spark.read.text(list(paths)).where(F.trim("value") != "")
-    return lines.select(
-        F.col("value").alias("received"), "_metadata", parsed.alias("said")
-    ).select("received", "_metadata", "said.*")
+    return lines.select(F.col("value").alias("received"), "_metadata", parsed.alias("said")).select(
+        "received", "_metadata", "said.*"
+    )
 
 
 def _format(file: FileInfo) -> str:

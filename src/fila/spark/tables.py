@@ -138,8 +138,8 @@ def valid(bronze: DataFrame, table: Table) -> DataFrame:
 def unique(rows: DataFrame, table: Table) -> DataFrame:
     """One row for each identity, the better one.
 
-    Nearly all rows are unique as they come. So identities are counted by hash, which moves 8 bytes a row, and only those
-    that are shared are sorted out.
+    Nearly all rows are unique as they come. So identities are counted by hash, which moves 8 bytes a row, and only
+    those that are shared are sorted out.
     """
     hashed = F.xxhash64(*table.identity)
     shared = rows.groupBy(hashed.alias("h")).count().where("count > 1").select("h").persist()

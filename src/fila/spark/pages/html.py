@@ -7,7 +7,8 @@ from html import escape
 
 _CSS = """
 :root{--bg:#f6f7f9;--card:#fff;--ink:#17202a;--soft:#667085;--line:#e4e7ec;--accent:#3b5bdb;--track:#eef0f4}
-@media(prefers-color-scheme:dark){:root{--bg:#12151a;--card:#1b2027;--ink:#e8ecf1;--soft:#98a2b3;--line:#2d3440;--accent:#7c9cff;--track:#272d37}}
+@media(prefers-color-scheme:dark){
+:root{--bg:#12151a;--card:#1b2027;--ink:#e8ecf1;--soft:#98a2b3;--line:#2d3440;--accent:#7c9cff;--track:#272d37}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:1120px;margin:0 auto;padding:40px 24px 64px}
@@ -17,14 +18,16 @@ p{margin:0 0 14px;color:var(--soft)}
 .lead{font-size:16px;max-width:80ch;margin-bottom:26px}.lead b{color:var(--ink)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:14px;margin-bottom:20px}
 .tile,section{background:var(--card);border:1px solid var(--line);border-radius:12px}
-.tile{padding:14px 18px}.tile b{display:block;font-size:26px;line-height:1.25;font-variant-numeric:tabular-nums;letter-spacing:-.02em}
+.tile{padding:14px 18px}
+.tile b{display:block;font-size:26px;line-height:1.25;font-variant-numeric:tabular-nums;letter-spacing:-.02em}
 .tile span{color:var(--soft);font-size:13px}
 .grid{display:grid;grid-template-columns:repeat(12,1fr);gap:20px}
 section{padding:20px 22px;grid-column:span 12;min-width:0}section.half{grid-column:span 6}
 @media(max-width:820px){section.half{grid-column:span 12}}
 .stack{display:flex;height:26px;border-radius:6px;overflow:hidden;background:var(--track)}
 .stack i{display:block;min-width:2px;border-right:1px solid var(--card)}
-.row{display:grid;grid-template-columns:minmax(90px,190px) 1fr minmax(64px,auto);gap:12px;align-items:center;margin:7px 0}
+.row{display:grid;grid-template-columns:minmax(90px,190px) 1fr minmax(64px,auto);gap:12px}
+.row{align-items:center;margin:7px 0}
 .row>span:first-child{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 .row>span:last-child{text-align:right;font-variant-numeric:tabular-nums;color:var(--soft)}
 .row .stack{height:18px}.bar{height:12px;border-radius:6px;background:var(--accent)}
@@ -33,7 +36,8 @@ section{padding:20px 22px;grid-column:span 12;min-width:0}section.half{grid-colu
 .legend i{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:6px}
 .legend b{color:var(--ink);font-weight:600;font-variant-numeric:tabular-nums}
 table{width:100%;border-collapse:collapse;font-size:14px}.wide{overflow-x:auto}
-th{text-align:left;color:var(--soft);font-weight:500;font-size:13px;border-bottom:1px solid var(--line);padding:6px 10px 6px 0}
+th{text-align:left;white-space:nowrap}
+th{color:var(--soft);font-weight:500;font-size:13px;border-bottom:1px solid var(--line);padding:6px 10px 6px 0}
 td{padding:7px 10px 7px 0;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
 tr:last-child td{border-bottom:0}
@@ -55,7 +59,9 @@ class Part:
 
 def page(title: str, lead: str, tiles: Iterable[tuple[str, str]], sections: Iterable[str], footer: str) -> str:
     """A whole page. `lead` and the sections are HTML, the rest is text."""
-    boxes = "".join(f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for name, value in tiles)
+    boxes = "".join(
+        f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for name, value in tiles
+    )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -68,30 +74,36 @@ def page(title: str, lead: str, tiles: Iterable[tuple[str, str]], sections: Iter
 
 def section(title: str, about: str, body: str, *, half: bool = False) -> str:
     """A box. `body` is HTML, title and explanation are text."""
-    return (
-        f'<section{" class=half" if half else ""}><h2>{escape(title)}</h2><p>{escape(about)}</p>{body}</section>'
-    )
+    return f"<section{' class=half' if half else ''}><h2>{escape(title)}</h2><p>{escape(about)}</p>{body}</section>"
 
 
 def stacked(parts: Sequence[Part]) -> str:
     """One bar, cut into shares."""
     total = sum(part.value for part in parts) or 1
-    return '<div class="stack">' + "".join(
-        f'<i style="flex:{part.value / total:.6f} 0 0;background:{part.colour}" '
-        f'title="{escape(part.name)}: {number(part.value)} ({part.value / total:.1%})"></i>'
-        for part in parts
-        if part.value
-    ) + "</div>"
+    return (
+        '<div class="stack">'
+        + "".join(
+            f'<i style="flex:{part.value / total:.6f} 0 0;background:{part.colour}" '
+            f'title="{escape(part.name)}: {number(part.value)} ({part.value / total:.1%})"></i>'
+            for part in parts
+            if part.value
+        )
+        + "</div>"
+    )
 
 
 def legend(parts: Sequence[Part], *, values: bool = True) -> str:
     """What the colours mean."""
     total = sum(part.value for part in parts) or 1
     told = [f" <b>{number(part.value)}</b> ({part.value / total:.1%})" if values else "" for part in parts]
-    return '<div class="legend">' + "".join(
-        f'<span><i style="background:{part.colour}"></i>{escape(part.name)}{text}</span>'
-        for part, text in zip(parts, told, strict=True)
-    ) + "</div>"
+    return (
+        '<div class="legend">'
+        + "".join(
+            f'<span><i style="background:{part.colour}"></i>{escape(part.name)}{text}</span>'
+            for part, text in zip(parts, told, strict=True)
+        )
+        + "</div>"
+    )
 
 
 def stacks(rows: Sequence[tuple[str, Sequence[Part]]]) -> str:
@@ -108,7 +120,8 @@ def bars(rows: Sequence[tuple[str, float, str, str]]) -> str:
     top = max((value for _, value, _, _ in rows), default=0) or 1
     return "".join(
         f'<div class="row"><span title="{escape(name)}">{escape(name)}</span>'
-        f'<div class="track"><div class="bar" style="width:{max(0.5, 100 * value / top):.1f}%;background:{colour}"></div></div>'
+        f'<div class="track"><div class="bar" style="width:{max(0.5, 100 * value / top):.1f}%;background:{colour}">'
+        "</div></div>"
         f"<span>{escape(text)}</span></div>"
         for name, value, text, colour in rows
     )
@@ -135,9 +148,12 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 720, 250, 48, 34, 12
 
 
 def columns(
-    labels: Sequence[str], series: Sequence[tuple[str, str, Sequence[float]]], every: int = 1, marks: Sequence[tuple[float, str]] = ()
+    labels: Sequence[str],
+    series: Sequence[tuple[str, str, Sequence[float]]],
+    every: int = 1,
+    marks: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """Columns side by side for each label: (name, colour, values). `marks` are vertical lines at positions of labels."""
+    """Columns side by side for each label: (name, colour, values). `marks` are vertical lines."""
     top = nice(max((value for _, _, values in series for value in values), default=0))
     slot = (_WIDTH - _LEFT) / max(1, len(labels))
     wide = slot * 0.86 / max(1, len(series))
@@ -153,7 +169,8 @@ def columns(
     for position, text in marks:
         x = _LEFT + position * slot
         drawn.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}" stroke="var(--soft)" stroke-dasharray="3 4"/>'
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}" '
+            'stroke="var(--soft)" stroke-dasharray="3 4"/>'
             f'<text x="{x + 4:.1f}" y="{_TOP + 8}">{escape(text)}</text>'
         )
     drawn += _labels(labels, slot, every)
@@ -161,7 +178,10 @@ def columns(
 
 
 def lines(
-    labels: Sequence[str], series: Sequence[tuple[str, str, Sequence[float | None]]], every: int = 1, top: float | None = None
+    labels: Sequence[str],
+    series: Sequence[tuple[str, str, Sequence[float | None]]],
+    every: int = 1,
+    top: float | None = None,
 ) -> str:
     """Lines over labels: (name, colour, values). A line is interrupted where a value is None."""
     known = [value for _, _, values in series for value in values if value is not None]
@@ -174,14 +194,19 @@ def lines(
             if value is None:
                 down = False
                 continue
-            x, y = _LEFT + (index + 0.5) * slot, _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * min(value, high) / high
+            x, y = (
+                _LEFT + (index + 0.5) * slot,
+                _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * min(value, high) / high,
+            )
             path.append(f"{'L' if down else 'M'}{x:.1f} {y:.1f}")
             drawn.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}">'
                 f"<title>{escape(name)}, {escape(labels[index])}: {value:.3g}</title></circle>"
             )
             down = True
-        drawn.append(f'<path d="{" ".join(path)}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"/>')
+        drawn.append(
+            f'<path d="{" ".join(path)}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"/>'
+        )
     drawn += _labels(labels, slot, every)
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{"".join(drawn)}</svg>'
 
@@ -194,12 +219,15 @@ def heat(rows: Sequence[tuple[str, Sequence[tuple[str, str] | None]]], labels: S
     for down, (name, cells) in enumerate(rows):
         y = down * tall
         short = name if len(name) <= 20 else name[:19] + "…"
-        drawn.append(f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{escape(short)}<title>{escape(name)}</title></text>')
+        drawn.append(
+            f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{escape(short)}<title>{escape(name)}</title></text>'
+        )
         for across, cell in enumerate(cells):
             colour, text = cell or ("var(--track)", "no demand")
             drawn.append(
-                f'<rect x="{left + across * slot:.1f}" y="{y + 2}" width="{max(1.0, slot - 1.5):.1f}" height="{tall - 3}" rx="2" '
-                f'fill="{colour}"><title>{escape(name)}, {escape(labels[across])}: {escape(text)}</title></rect>'
+                f'<rect x="{left + across * slot:.1f}" y="{y + 2}" width="{max(1.0, slot - 1.5):.1f}" '
+                f'height="{tall - 3}" rx="2" fill="{colour}">'
+                f"<title>{escape(name)}, {escape(labels[across])}: {escape(text)}</title></rect>"
             )
     bottom = len(rows) * tall
     drawn += [

@@ -52,15 +52,22 @@ def figures(spark: SparkSession, run: str, before: DataFrame | None, settings: S
     """Everything that the page of a run shows. `before` are the affiliates as they were."""
     affiliates = spark.read.parquet(f"{run}/gold/affiliates")
     platforms = _rows(spark.read.parquet(f"{run}/gold/platforms").orderBy(F.desc("reports"), "platform").limit(_SHOWN))
-    campaigns = _rows(spark.read.parquet(f"{run}/gold/campaigns").orderBy(F.desc("reports"), "campaign_id").limit(_SHOWN))
+    campaigns = _rows(
+        spark.read.parquet(f"{run}/gold/campaigns").orderBy(F.desc("reports"), "campaign_id").limit(_SHOWN)
+    )
     results = spark.read.parquet(f"{run}/gold/results")
     alerts = _rows(
         spark.read.parquet(f"{run}/gold/alerts").groupBy("kind", "severity").count().orderBy("kind", F.desc("count"))
     )
     totals = _rows(
-        affiliates.agg(*(F.sum(name).alias(name) for name in ("reports", *STATUS_COLUMNS.values())), F.count("*").alias("affiliates"))
+        affiliates.agg(
+            *(F.sum(name).alias(name) for name in ("reports", *STATUS_COLUMNS.values())),
+            F.count("*").alias("affiliates"),
+        )
     )[0]
-    looked_at = results.agg(F.count("*").alias("all"), F.sum((F.col("attempt") > 1).cast("bigint")).alias("again")).first()
+    looked_at = results.agg(
+        F.count("*").alias("all"), F.sum((F.col("attempt") > 1).cast("bigint")).alias("again")
+    ).first()
     statuses = {status: int(totals[name] or 0) for status, name in STATUS_COLUMNS.items()}
     open_reports = spark.read.parquet(f"{run}/gold/open")
     due = open_reports.where(F.col("next_attempt_ms").isNotNull()).count()
@@ -77,7 +84,9 @@ def figures(spark: SparkSession, run: str, before: DataFrame | None, settings: S
         },
         statuses=statuses,
         differences=_histogram(results),
-        trust_before=_trust(before) if before is not None else {settings.trust.initial_bp // _trust_step(): int(totals["affiliates"])},
+        trust_before=_trust(before)
+        if before is not None
+        else {settings.trust.initial_bp // _trust_step(): int(totals["affiliates"])},
         trust_now=_trust(affiliates),
         worst=_rows(affiliates.where("steps_bp < 0").orderBy("steps_bp", "affiliate_id").limit(_SHOWN)),
         platforms=platforms,
@@ -97,7 +106,11 @@ def render(shown: Figures, manifest: Manifest) -> str:
     lead = (
         f"Of <b>{judged if sum(shown.statuses.values()) else 0:,}</b> reports that could be held against a platform, "
         f"<b>{matched / judged:.1%}</b> agree with it and <b>{over / judged:.1%}</b> claim far too much. "
-        + (f"Whoever looks at one affiliate should look at <b>{escape(str(first))}</b>." if first is not None else "Nobody stands out.")
+        + (
+            f"Whoever looks at one affiliate should look at <b>{escape(str(first))}</b>."
+            if first is not None
+            else "Nobody stands out."
+        )
     )
     tiles = (
         ("reports", f"{sum(shown.statuses.values()):,}"),
@@ -108,20 +121,31 @@ def render(shown: Figures, manifest: Manifest) -> str:
         ("wait for figures", f"{sum(shown.statuses[str(s)] for s in _LOOKS if str(s).endswith('DATA')):,}"),
     )
     sections = [
-        html.section("How reports compare with their platforms", f"All {total:,} reports so far.", html.stacked(parts) + html.legend(parts)),
+        html.section(
+            "How reports compare with their platforms",
+            f"All {total:,} reports so far.",
+            html.stacked(parts) + html.legend(parts),
+        ),
         html.section(
             "How far claim and platform are apart",
             "Reports of this run by their worst metric, after what growth explains. To the right the claim is larger.",
             _difference_plot(shown.differences),
             half=True,
         ),
-        html.section("How trust moved", "Affiliates by trust, before this run and after it.", _trust_plot(shown), half=True),
+        html.section(
+            "How trust moved", "Affiliates by trust, before this run and after it.", _trust_plot(shown), half=True
+        ),
         html.section(
             "Who lost most trust",
             "The sum of all steps, in points of a hundred.",
             _worst_plot(shown.worst),
         ),
-        html.section("By platform", "What the reports of each platform came to.", html.stacks(_mixes(shown.platforms, "platform")), half=True),
+        html.section(
+            "By platform",
+            "What the reports of each platform came to.",
+            html.stacks(_mixes(shown.platforms, "platform")),
+            half=True,
+        ),
         html.section(
             "By campaign", "The largest campaigns.", html.stacks(_mixes(shown.campaigns, "campaign_id")), half=True
         ),
@@ -134,14 +158,17 @@ def render(shown: Figures, manifest: Manifest) -> str:
         html.section(
             "Rows that were refused",
             "They are kept in bronze, each with its reason.",
-            html.table(("input", "reason", "rows"), [(row["input"], row["reason"], row["rows"]) for row in shown.refused])
+            html.table(
+                ("input", "reason", "rows"), [(row["input"], row["reason"], row["rows"]) for row in shown.refused]
+            )
             if shown.refused
             else "<p>None.</p>",
             half=True,
         ),
     ]
     at = datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
-    footer = f"Run {manifest.run}, as of {at:%Y-%m-%d %H:%M} UTC, {sum(map(len, manifest.inputs.values())):,} files. Counts of bars show when pointed at."
+    files = sum(map(len, manifest.inputs.values()))
+    footer = f"Run {manifest.run}, as of {at:%Y-%m-%d %H:%M} UTC, {files:,} files. Point at a bar to see its count."
     return html.page("Reconciliation", lead, tiles, sections, footer)
 
 
@@ -153,10 +180,7 @@ def _histogram(results: DataFrame) -> dict[int, int]:
     """Reports by the step of 5 % that their worst signed difference is in."""
     worst = F.greatest(*(F.abs(F.col(f"{name}_difference_bp")) for name in METRICS))
     signed = F.coalesce(
-        *(
-            F.when(F.abs(F.col(f"{name}_difference_bp")) == worst, F.col(f"{name}_difference_bp"))
-            for name in METRICS
-        )
+        *(F.when(F.abs(F.col(f"{name}_difference_bp")) == worst, F.col(f"{name}_difference_bp")) for name in METRICS)
     )
     step = F.floor(F.least(F.greatest(signed, F.lit(-_REACH * _STEP_BP)), F.lit(_REACH * _STEP_BP - 1)) / _STEP_BP)
     counted = results.where(F.col("confidence_bp") == BP)
@@ -226,14 +250,21 @@ def _worst_plot(worst: Sequence[dict[str, Any]]) -> str:
             (
                 row["affiliate_id"],
                 -row["steps_bp"],
-                f"{row['steps_bp'] / 100:,.0f} · {row['affiliate_overclaimed']:,} of {row['reports']:,} overclaimed · trust {row['trust_bp'] / BP:.2f}",
+                _worst_text(row),
                 "#e03131" if row["affiliate_overclaimed"] * 2 > row["reports"] else "#ff922b",
             )
             for row in worst
         ]
     )
-    key = html.legend([Part("most reports overclaimed", 0, "#e03131"), Part("other discrepancies", 0, "#ff922b")], values=False)
+    key = html.legend(
+        [Part("most reports overclaimed", 0, "#e03131"), Part("other discrepancies", 0, "#ff922b")], values=False
+    )
     return bars + key
+
+
+def _worst_text(row: dict[str, Any]) -> str:
+    steps, over, reports, trust = (row[name] for name in ("steps_bp", "affiliate_overclaimed", "reports", "trust_bp"))
+    return f"{steps / 100:,.0f} · {over:,} of {reports:,} overclaimed · trust {trust / BP:.2f}"
 
 
 def _claims_table(campaigns: Sequence[dict[str, Any]]) -> str:
