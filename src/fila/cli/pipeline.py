@@ -15,8 +15,6 @@ from fila.cli import output
 from fila.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from fila.reconcile.domain.settings import Settings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -183,7 +181,7 @@ def sample(folder: str, count: int, affiliates: int, seed: int, master: str | No
 
 
 @contextlib.contextmanager
-def _spark(name: str, master: str | None) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
+def _spark(name: str, master: str | None) -> Iterator[tuple[Any, Callable[[str], None]]]:
     """A session that ends with the command, and a way to say how far it is. Failures are said in one line."""
     try:
         from fila.spark.errors import PipelineError
