@@ -122,6 +122,12 @@ class ReadMessage:
         return self._message.timestamps.enqueued_at.ToDatetime(UTC)
 
     @property
+    def enqueued_at_ns(self) -> int:
+        """In nanoseconds since the epoch: no other message of the broker has the same."""
+        stamp = self._message.timestamps.enqueued_at
+        return stamp.seconds * 1_000_000_000 + stamp.nanos
+
+    @property
     def leased_at(self) -> datetime:
         return self._message.timestamps.leased_at.ToDatetime(UTC)
 

@@ -1,0 +1,47 @@
+"""The format "fila". Spark finds it by itself, see `pyspark_fila`."""
+
+from dataclasses import replace
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+)
+from pyspark.sql.types import StructType
+
+from fila.spark.connector import options as given
+from fila.spark.connector.batch import JournalReader, QueueReader
+from fila.spark.connector.claims import ClaimReader
+from fila.spark.connector.rows import JOURNAL_COLUMNS, QUEUE_COLUMNS, check_schema, journal_schema, queue_schema
+
+
+class FilaDataSource(DataSource):
+    """Queues and the journal of a Fila broker.
+
+        spark.readStream.format("fila").option("queue", "orders").option("group", "billing").load()
+        spark.read.format("fila").option("queue", "orders").load()
+        spark.read.format("fila").option("journal", "true").load()
+
+    docs/spark.md has all options with their defaults, and the columns.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "fila"
+
+    def schema(self) -> StructType:
+        """Without a schema of the user's: all columns, or those that the option `columns` names."""
+        if given.is_journal(self.options):
+            return journal_schema(given.columns(self.options, JOURNAL_COLUMNS))
+        return queue_schema(given.columns(self.options, QUEUE_COLUMNS))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        if given.is_journal(self.options):
+            columns = check_schema(schema, journal_schema(JOURNAL_COLUMNS))
+            return JournalReader(replace(given.journal_read(self.options, JOURNAL_COLUMNS), columns=columns))
+        columns = check_schema(schema, queue_schema(QUEUE_COLUMNS))
+        return QueueReader(replace(given.queue_read(self.options, QUEUE_COLUMNS), columns=columns))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        columns = check_schema(schema, queue_schema(QUEUE_COLUMNS))
+        return ClaimReader(replace(given.stream_read(self.options, QUEUE_COLUMNS), columns=columns))
