@@ -12,7 +12,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def broker():
-    with ServerProcess() as server:
+    with ServerProcess(config="[journal]\nenabled = true\n") as server:
         yield server
 
 

@@ -6,6 +6,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
 )
 from pyspark.sql.types import StructType
 
@@ -13,6 +15,7 @@ from fila.spark.connector import options as given
 from fila.spark.connector.batch import JournalReader, QueueReader
 from fila.spark.connector.claims import ClaimReader
 from fila.spark.connector.rows import JOURNAL_COLUMNS, QUEUE_COLUMNS, check_schema, journal_schema, queue_schema
+from fila.spark.connector.sink import BatchWriter, StreamWriter, check_rows
 
 
 class FilaDataSource(DataSource):
@@ -21,8 +24,10 @@ class FilaDataSource(DataSource):
         spark.readStream.format("fila").option("queue", "orders").option("group", "billing").load()
         spark.read.format("fila").option("queue", "orders").load()
         spark.read.format("fila").option("journal", "true").load()
+        df.write.format("fila").mode("append").option("queue", "invoices").save()
+        df.writeStream.format("fila").option("queue", "invoices").option("checkpointLocation", ...).start()
 
-    docs/spark.md has all options with their defaults, and the columns.
+    docs/spark-connector.md has all options with their defaults, and the columns.
     """
 
     @classmethod
@@ -45,3 +50,16 @@ class FilaDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         columns = check_schema(schema, queue_schema(QUEUE_COLUMNS))
         return ClaimReader(replace(given.stream_read(self.options, QUEUE_COLUMNS), columns=columns))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return BatchWriter(self._write(schema, overwrite, stream=False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        return StreamWriter(self._write(schema, overwrite, stream=True))
+
+    def _write(self, schema: StructType, overwrite: bool, *, stream: bool) -> given.Write:
+        if overwrite:
+            raise given.OptionError('a queue can only be added to: use mode("append"), outputMode("append")')
+        options = given.write(self.options, stream=stream)
+        check_rows(schema, options)
+        return options
