@@ -1,12 +1,15 @@
 """Writing rows to queues with Spark, against a real broker."""
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("pyspark")
 
-PATIENCE_S = 60
+from pyspark.sql import functions as F
+
+PATIENCE_S = 100
+
+# The first query of a session takes long on a busy machine.
+pytestmark = pytest.mark.timeout(300)
 
 
 def write(frame, broker, **options):
@@ -86,11 +89,10 @@ class TestStream:
         client.create_queue(target)
         client.enqueue_many(queue, [f"{number}".encode() for number in range(30)])
 
-        def obstruct(batches):
-            for batch in batches:
-                if b"15" in batch.column("payload").to_pylist():
-                    Path(in_the_way).mkdir(exist_ok=True)
-                yield batch
+        def obstruct(payload):
+            if payload == b"15":
+                in_the_way.mkdir(exist_ok=True)
+            return payload
 
         def run(shape):
             stream = spark.readStream.format("fila").options(
@@ -106,7 +108,7 @@ class TestStream:
             assert query.awaitTermination(PATIENCE_S)
 
         with pytest.raises(Exception, match=r"(?i)commit|concurrent|exist"):
-            run(lambda frame: frame.mapInArrow(obstruct, "payload BINARY"))
+            run(lambda frame: frame.select(F.udf(obstruct, "binary", useArrow=False)("payload").alias("payload")))
         assert len(held(client, target)) == 20
         assert client.queue_stats(queue).summary.in_flight == 10
         in_the_way.rmdir()
