@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fila.broker import claims
 from fila.broker.claims import find_claim
@@ -84,6 +84,10 @@ class ClaimMachine(RuleBasedStateMachine):
 
     # What clients do.
 
+    @initialize(keys=st.lists(st.sampled_from("xyz"), min_size=6, max_size=12))
+    def at_work(self, keys: str) -> None:
+        self.enqueue(keys, 0)
+
     @rule(keys=st.lists(st.sampled_from("xyz"), min_size=1, max_size=5), delay_ms=st.sampled_from([0, 0, 0, 3_000]))
     def enqueue(self, keys: str, delay_ms: int) -> None:
         for key in keys:
@@ -95,7 +99,7 @@ class ClaimMachine(RuleBasedStateMachine):
     @rule(
         name=st.sampled_from(GROUPS),
         back=st.sampled_from([0, 0, 0, 0, 1, 2, -1]),
-        most=st.integers(1, 7),
+        most=st.sampled_from([1, 3, 7, 7]),
         lease_ms=st.sampled_from([1_000, 10_000, 60_000]),
         epoch=st.sampled_from([0, 0, 0, 1]),
         cap=st.booleans(),
@@ -282,11 +286,54 @@ class ClaimMachine(RuleBasedStateMachine):
             self.consumer = None
             self.driver.settle_down()
 
+    # The usual, more often than the rest.
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        keys=st.lists(st.sampled_from("xyz"), min_size=3, max_size=6),
+        late_ms=st.sampled_from([None, 0, 10_000]),
+        older=st.booleans(),
+        crash=st.booleans(),
+    )
+    def claim_next(self, name: str, keys: str, late_ms: int | None, older: bool, crash: bool) -> None:
+        """Claim, and ack all that there is, in time or not; then time passes while it is on its way out."""
+        self.enqueue(keys, 0)
+        self.claim(name, 0, 7, 10_000, 1, False, None)
+        if late_ms is None:
+            return
+        self.be_late(late_ms)
+        self.note_expiry()
+        group = self.groups[name]
+        self.ack(name, group.last - group.floor, older, False)
+        if crash:
+            self.crash(False)
+        self.be_late(10_000)
+        self.tick()
+
+    @rule(name=st.sampled_from(["p", "r"]), crash=st.booleans())
+    def commit_next(self, name: str, crash: bool) -> None:
+        self.stage(name, 1, "a", 1, 2)
+        self.stage(name, 1, "a", 2, 1)
+        self.stage(name, 1, "b", 1, 1)
+        self.commit(name, 1, "a")
+        if crash:
+            self.tick()
+            self.crash(False)
+
     # What happens to the broker.
 
     @rule(ms=st.sampled_from([1, 999, 1_000, 5_000, 10_000, 30_000]))
     def wait(self, ms: int) -> None:
         self.driver.advance(ms)
+
+    @rule(ms=st.sampled_from([1_000, 10_000, 60_000]))
+    def be_late(self, ms: int) -> None:
+        """Time passes and the broker has not noticed yet."""
+        self.driver.now += ms * MS
+
+    @rule()
+    def tick(self) -> None:
+        self.driver.tick()
 
     @rule(settle=st.booleans())
     def crash(self, settle: bool) -> None:
@@ -419,5 +466,5 @@ class ClaimMachine(RuleBasedStateMachine):
                 self.expected[record[11:]] = attempts.get(seq, 0)
 
 
-ClaimMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+ClaimMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestClaims = ClaimMachine.TestCase

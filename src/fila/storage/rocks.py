@@ -228,7 +228,7 @@ class RocksStorage:
         return StoreFailed(f"the store in {self._path} could not be read: {cause}")
 
     def _buffer_of(self, family: Family) -> int:
-        return self._write_buffer_bytes if family is Family.MESSAGES else _SMALL_BUFFER
+        return self._write_buffer_bytes if family in (Family.MESSAGES, Family.STAGED) else _SMALL_BUFFER
 
     def _options(self, write_buffer_bytes: int) -> Options:
         options = Options(raw_mode=True)

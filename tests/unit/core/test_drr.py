@@ -342,3 +342,54 @@ def test_everything_is_delivered_once(quantum, steps):
     assert len(messages) == len(set(seqs(messages))) == total
     assert len(rings.drr) == 0
     assert set(names(messages)) == set(rings.keys)
+
+
+def test_a_cap_leaves_out_what_is_newer_and_keeps_everybodys_place():
+    """A key with newer messages only is passed over and has its turn as before."""
+    rings = Rings(quantum=2)
+    rings.push("a", 3)
+    cap = rings.push("b", 1)
+    rings.push("c", 2)
+    rings.push("a", 2, priority=0)
+    assert seqs(rings.drr.select(10, cap=cap).messages) == [1, 2, 4, 3]
+    assert rings.drr.select(10, cap=cap).messages == []
+    assert sorted(rings.take(10)) == ["a", "a", "c", "c"]
+
+
+pushes = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.integers(1, 4),
+        st.sampled_from([0, 5]),
+        st.sampled_from([1, 1, 3]),
+        st.sampled_from([(), (), ("t",), ("u",)]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(pushes, st.integers(0, 40), st.integers(1, 20), st.integers(1, 4))
+def test_a_capped_selection_is_complete_and_can_be_undone(pushed, cap, limit, quantum):
+    """Nothing newer than the cap is chosen, nothing is left out that could be, and undoing it leaves no trace."""
+    twins = []
+    for _ in range(2):
+        rings = Rings(quantum=quantum)
+        rings.limit(t="rate=1,burst=2", u="max_in_flight=1")
+        for name, count_, priority, cost, throttles in pushed:
+            rings.push(name, count_, priority=priority, cost=cost, throttles=throttles)
+        twins.append(rings)
+    capped, plain = twins
+    capped.drr.rollback(capped.drr.select(limit, 0, cap))
+    chosen = capped.drr.select(limit, 0, cap)
+    capped.drr.rollback(chosen)
+    assert all(seq <= cap for seq in seqs(chosen.messages))
+    assert seqs(capped.drr.select(limit).messages) == seqs(plain.drr.select(limit).messages)
+    rest = Rings(quantum=quantum)
+    rest.limit(t="rate=1,burst=2", u="max_in_flight=1")
+    for name, count_, priority, cost, throttles in pushed:
+        rest.push(name, count_, priority=priority, cost=cost, throttles=throttles)
+    taken = seqs(rest.drr.select(1000, 0, cap).messages)
+    assert len(set(taken)) == len(taken)
+    for key in rest.keys.values():
+        assert not key.reaches(cap)

@@ -194,3 +194,51 @@ def test_a_weight_or_cost_of_nothing_is_refused():
 def test_a_delay_is_all_in_its_key():
     """The record says nothing but its version."""
     assert codec.scheduled() == b"\x01"
+
+
+@given(u64s, u64s, u64s, st.booleans(), st.lists(u64s, min_size=1, max_size=20))
+def test_a_group_a_claim_and_its_parts_are_read_back(first, second, third, sealed, seqs):
+    group = codec.GroupRecord(first, second, third)
+    assert codec.read_group(codec.group(group)) == group
+    claim = codec.ClaimRecord(first, second, third, sealed)
+    assert codec.read_claim(codec.claim(claim)) == claim
+    number, read = codec.read_claim_part(codec.claim_part(first, seqs))
+    assert (number, list(read)) == (first, seqs)
+
+
+staged_messages = st.lists(
+    st.builds(
+        codec.StagedMessage,
+        lane=st.binary(max_size=40),
+        delay_ms=u64s,
+        dedup_key=st.text(max_size=20),
+        payload_bytes=st.integers(0, 2**32 - 1),
+        record=st.binary(max_size=60),
+    ),
+    max_size=10,
+)
+
+
+@given(u64s, st.lists(st.text(), max_size=5), staged_messages)
+def test_what_is_staged_and_committed_is_read_back(number, parts, messages):
+    info = codec.StagedRecord(len(messages), number, number)
+    assert codec.read_staged(codec.staged(info)) == info
+    commit = codec.CommitRecord(number, number, parts)
+    assert codec.read_commit(codec.commit(commit)) == commit
+    assert codec.read_staged_messages(codec.staged_messages(messages)) == messages
+
+
+@given(staged_messages, st.lists(u64s, min_size=1, max_size=4), st.data())
+def test_what_was_cut_short_or_grew_is_refused(messages, seqs, data):
+    for read, record in (
+        (codec.read_staged_messages, codec.staged_messages(messages)),
+        (codec.read_claim_part, codec.claim_part(1, seqs)),
+        (codec.read_commit, codec.commit(codec.CommitRecord(1, 2, ["x"]))),
+        (codec.read_group, codec.group(codec.GroupRecord(1, 2, 3))),
+        (codec.read_claim, codec.claim(codec.ClaimRecord(1, 2, 3, True))),
+        (codec.read_staged, codec.staged(codec.StagedRecord(1, 2, 3))),
+    ):
+        cut = data.draw(st.integers(0, len(record) - 1))
+        for damaged in (record[:cut], record + b"x"):
+            with pytest.raises(StoreCorrupt):
+                read(damaged)
