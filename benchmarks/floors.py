@@ -1,7 +1,7 @@
 """What this machine can do at this moment without a broker, measured right before each repeat of a workload.
 
 Machines differ, and a shared one differs from minute to minute. A figure divided by the floor beside it can be compared
-across both. The floors use the same libraries as the server, with nothing of Fila in between:
+across both. The floors have nothing of Fila in them:
 
 - `grpc_batches`: a bidirectional grpc.aio stream to a process that answers each 500 KB request with a few bytes, eight
   under way, as `enqueue_many` has them. Counted as 500 messages of 1 KB each.

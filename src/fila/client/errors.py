@@ -22,7 +22,9 @@ FilaError
 
 from collections.abc import Mapping, Sequence
 
-import grpc
+from grpc import StatusCode
+
+from fila.wire.status import RpcError
 
 
 class FilaError(Exception):
@@ -116,16 +118,16 @@ class AckManyError(FilaError):
 #: How many indexes or ids the text of an error lists.
 _LISTED = 10
 
-_BY_CODE: Mapping[grpc.StatusCode, type[FilaError]] = {
-    grpc.StatusCode.ALREADY_EXISTS: QueueAlreadyExistsError,
-    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
-    grpc.StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: LimitExceededError,
-    grpc.StatusCode.UNAVAILABLE: UnavailableError,
-    grpc.StatusCode.CANCELLED: UnavailableError,
-    grpc.StatusCode.DEADLINE_EXCEEDED: FilaTimeoutError,
-    grpc.StatusCode.PERMISSION_DENIED: PermissionDeniedError,
-    grpc.StatusCode.UNAUTHENTICATED: PermissionDeniedError,
+_BY_CODE: Mapping[StatusCode, type[FilaError]] = {
+    StatusCode.ALREADY_EXISTS: QueueAlreadyExistsError,
+    StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
+    StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
+    StatusCode.RESOURCE_EXHAUSTED: LimitExceededError,
+    StatusCode.UNAVAILABLE: UnavailableError,
+    StatusCode.CANCELLED: UnavailableError,
+    StatusCode.DEADLINE_EXCEEDED: FilaTimeoutError,
+    StatusCode.PERMISSION_DENIED: PermissionDeniedError,
+    StatusCode.UNAUTHENTICATED: PermissionDeniedError,
 }
 
 #: The broker sets this in the trailing metadata of everything that it refuses.
@@ -140,22 +142,22 @@ _BY_KIND: Mapping[str, type[FilaError]] = {
 
 _NOT_FOUND: Mapping[str, type[FilaError]] = {"queue": QueueNotFoundError, "config": ConfigNotFoundError}
 
-_CODE_BY_NUMBER: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+_CODE_BY_NUMBER: Mapping[int, StatusCode] = {code.value[0]: code for code in StatusCode}
 
 
-def from_status(code: grpc.StatusCode, text: str) -> FilaError:
+def from_status(code: StatusCode, text: str) -> FilaError:
     """The error for a status. The first word of a NOT_FOUND says what was not found."""
-    if code is grpc.StatusCode.NOT_FOUND:
+    if code is StatusCode.NOT_FOUND:
         return _NOT_FOUND.get(text.partition(" ")[0], MessageNotFoundError)(text)
     return _BY_CODE.get(code, InternalError)(text or code.name)
 
 
 def from_number(code: int, text: str) -> FilaError:
     """The error for the status number that one message of a batch was answered with."""
-    return from_status(_CODE_BY_NUMBER.get(code, grpc.StatusCode.UNKNOWN), text)
+    return from_status(_CODE_BY_NUMBER.get(code, StatusCode.UNKNOWN), text)
 
 
-def from_rpc(error: grpc.aio.AioRpcError) -> FilaError:
+def from_rpc(error: RpcError) -> FilaError:
     kinds = [str(kind) for key, kind in error.trailing_metadata() or () if key == REFUSAL_MARK]
     if kinds and kinds[0] in _BY_KIND:
         return _BY_KIND[kinds[0]](error.details() or kinds[0])

@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
-import grpc
-
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, was_lost
 from fila.client.errors import FilaError, InternalError
@@ -20,6 +18,9 @@ from fila.client.message import Delivery, Settles
 from fila.client.reply import NoReply, Reply
 from fila.client.settler import Nack, Settler
 from fila.v1 import messages_pb2, service_pb2
+from fila.wire.call import Call
+from fila.wire.status import RpcError
+from fila.wire.stream import EOF
 
 D = TypeVar("D", bound=Delivery[Any])
 
@@ -43,7 +44,7 @@ class Feed(Generic[D]):
         self._messages: deque[D] = deque()
         self._waiting: Reply | None = None
         self._ended = False
-        self._call: Any = None
+        self._call: Call | None = None
         self._task: asyncio.Task[Any] | None = None
         self._error: FilaError | None = None
 
@@ -91,7 +92,7 @@ class Feed(Generic[D]):
             while not self._ended:
                 try:
                     await self._receive(backoff)
-                except grpc.aio.AioRpcError as error:
+                except RpcError as error:
                     if not was_lost(error):
                         raise self._connection.translated(error) from error
                 self._give_back(self.take_all() or [])
@@ -103,10 +104,10 @@ class Feed(Generic[D]):
             raise
 
     async def _receive(self, backoff: Backoff) -> None:
-        """Live through one stream. Raises AioRpcError."""
+        """Live through one stream. Raises RpcError."""
         call = self._call = self._connection.open_lease(self._request)
         try:
-            while (response := await call.read()) is not grpc.aio.EOF:
+            while (response := await call.read()) is not EOF:
                 backoff.reset()
                 self._deliver(service_pb2.LeaseResponse.FromString(response).messages)
         finally:

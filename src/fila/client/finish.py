@@ -4,16 +4,12 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-#: A cancelled call ends as soon as gRPC has handed back what it had under way. This only bounds a call that does not.
+#: A cancelled call ends at once. This only bounds a task that does not.
 GRACE_S = 1.0
 
 
 async def finished(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait for tasks whose calls were cancelled; cancel those that do not end.
-
-    A task must not be cancelled in the middle of a read or write: gRPC would complete that on a loop which may be
-    closed by then.
-    """
+    """Wait for tasks whose calls were cancelled; cancel those that do not end."""
     tasks = list(tasks)
     if tasks:
         _, stuck = await asyncio.wait(tasks, timeout=GRACE_S)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypedDict, TypeVar
 
-import grpc
-
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, Unary, was_lost
 from fila.client.errors import InternalError, InvalidArgumentError, UnavailableError
@@ -19,6 +17,8 @@ from fila.client.message import ReadMessage
 from fila.client.thread import LoopThread
 from fila.v1 import service_pb2 as pb
 from fila.v1 import service_pb2_grpc
+from fila.wire.status import RpcError
+from fila.wire.stream import EOF
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -121,12 +121,12 @@ class Calls:
         while True:
             call = open_call(make(position))
             try:
-                while (response := await call.read()) is not grpc.aio.EOF:
+                while (response := await call.read()) is not EOF:
                     position = response.next
                     yield response
                     deadline, backoff = loop.time() + self._connection.timeout_s, Backoff()
                 return
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 wait_s = backoff.next_wait_s()
                 if not was_lost(error) or self._connection.closed or loop.time() + wait_s > deadline:
                     raise self._connection.translated(error) from error

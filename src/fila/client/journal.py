@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-import grpc
-
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, was_lost
 from fila.client.errors import InvalidArgumentError
 from fila.client.thread import LoopThread
 from fila.v1 import admin_pb2
+from fila.wire.status import RpcError
+from fila.wire.stream import EOF
 
 KINDS = {0: ""} | {
     number: name.removeprefix("JOURNAL_KIND_").lower() for name, number in admin_pb2.JournalKind.items() if number
@@ -114,7 +114,7 @@ class JournalFeed:
                 if self._ended():
                     return None
                 raise
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 self._call = None
                 if self._ended():
                     return None
@@ -122,7 +122,7 @@ class JournalFeed:
                     raise self._connection.translated(error) from error
                 await asyncio.sleep(backoff.next_wait_s())
                 continue
-            return None if response is grpc.aio.EOF else self._taken(read_batch(response))
+            return None if response is EOF else self._taken(read_batch(response))
         return None
 
     def close(self) -> None:

@@ -7,9 +7,7 @@ the wire: a lone request leaves at the next turn of the event loop, and under lo
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
-
-import grpc
+from typing import Generic, Protocol, TypeVar
 
 from fila.client.backoff import Backoff
 from fila.client.connection import was_lost
@@ -17,6 +15,9 @@ from fila.client.errors import ClientClosedError, FilaError, FilaTimeoutError, I
 from fila.client.finish import finished
 from fila.client.outbox import Batch, Outbox
 from fila.client.waiter import Waiter, expire
+from fila.wire.call import Call
+from fila.wire.status import RpcError
+from fila.wire.stream import EOF
 
 #: Batches on the wire without an answer. The broker remembers its last 64 answers to a producer.
 WINDOW = 8
@@ -40,7 +41,7 @@ class Codec(Protocol[W]):
 class BatchStream(Generic[W]):
     """Carries requests to the broker, through lost connections, until they are answered or their time is over."""
 
-    def __init__(self, open_call: Callable[[], Any], codec: Codec[W], timeout_s: float) -> None:
+    def __init__(self, open_call: Callable[[], Call], codec: Codec[W], timeout_s: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._open_call = open_call
         self._codec = codec
@@ -50,7 +51,7 @@ class BatchStream(Generic[W]):
         self._backoff = Backoff()
         self._idle: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._call: Any = None
+        self._call: Call | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._trouble = ""
         self._closed: FilaError | None = None
@@ -96,10 +97,10 @@ class BatchStream(Generic[W]):
         call = self._call = self._open_call()
         writer = self._loop.create_task(self._write(call))
         writer.add_done_callback(lambda ended: call.cancel() if not ended.cancelled() and ended.exception() else None)
-        failure: grpc.aio.AioRpcError | None = None
+        failure: RpcError | None = None
         try:
             await self._read(call)
-        except grpc.aio.AioRpcError as error:
+        except RpcError as error:
             failure = error
         except asyncio.CancelledError:
             if writer.done() and not writer.cancelled():
@@ -119,7 +120,7 @@ class BatchStream(Generic[W]):
         if self._busy():
             await asyncio.sleep(self._backoff.next_wait_s())
 
-    async def _write(self, call: Any) -> None:
+    async def _write(self, call: Call) -> None:
         while not call.done():
             batch = self._outbox.next(self._make_batch)
             if batch is None:
@@ -127,12 +128,12 @@ class BatchStream(Generic[W]):
                 continue
             try:
                 await call.write(batch.data)
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            except RpcError:
                 return  # the reader learns why
 
-    async def _read(self, call: Any) -> None:
-        """Hand out answers until the stream ends. Raises AioRpcError."""
-        while (response := await call.read()) is not grpc.aio.EOF:
+    async def _read(self, call: Call) -> None:
+        """Hand out answers until the stream ends. Raises RpcError."""
+        while (response := await call.read()) is not EOF:
             batch = self._outbox.answered()
             if batch is None:
                 raise InternalError("the broker answered what was not asked")

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import grpc
 import structlog
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -18,7 +17,7 @@ from fila.core.ledger import WaitSums
 from fila.core.policy import MAX_THROTTLE_KEYS
 from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
 from fila.server.journal import read_journal
-from fila.server.types import Context
+from fila.server.types import Context, Method, Methods
 from fila.storage.codec import QueueRecord
 from fila.v1 import admin_pb2 as pb
 
@@ -137,8 +136,8 @@ class FilaAdmin:
         await read_journal(self._broker, request, context)
 
 
-def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
-    """The service for gRPC."""
+def methods(admin: FilaAdmin) -> Methods:
+    """The service, by the names of its methods."""
     methods: dict[str, tuple[Any, Any]] = {
         "CreateQueue": (admin.create_queue, pb.CreateQueueRequest),
         "UpdateQueue": (admin.update_queue, pb.UpdateQueueRequest),
@@ -157,22 +156,17 @@ def handlers(admin: FilaAdmin) -> grpc.GenericRpcHandler:
         "Redrive": (admin.redrive, pb.RedriveRequest),
         "Purge": (admin.purge, pb.PurgeRequest),
     }
-    return grpc.method_handlers_generic_handler(
-        "fila.v1.FilaAdmin",
-        {
-            name: grpc.unary_unary_rpc_method_handler(
-                method, request.FromString, lambda response: response.SerializeToString()
-            )
-            for name, (method, request) in methods.items()
-        }
-        | {
-            "ReadJournal": grpc.unary_stream_rpc_method_handler(
-                admin.read_journal,
-                pb.ReadJournalRequest.FromString,
-                pb.ReadJournalResponse.SerializeToString,
-            )
-        },
+    by_name = {
+        name: Method(method, request.FromString, lambda response: response.SerializeToString())
+        for name, (method, request) in methods.items()
+    }
+    by_name["ReadJournal"] = Method(
+        admin.read_journal,
+        pb.ReadJournalRequest.FromString,
+        pb.ReadJournalResponse.SerializeToString,
+        gives_stream=True,
     )
+    return by_name
 
 
 @dataclass(frozen=True, slots=True)

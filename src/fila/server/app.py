@@ -6,10 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-import grpc
 import structlog
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_health.v1 import health, health_pb2
 
 from fila.broker.broker import Broker
 from fila.broker.engine import Engine
@@ -18,12 +16,16 @@ from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
 from fila.config import Config
 from fila.server import admin, codec, service
-from fila.server.interceptor import ErrorInterceptor
+from fila.server.interceptor import guarded
 from fila.server.reading import Reading
+from fila.server.standard import health_methods, reflection_methods
 from fila.server.streams import Streams
 from fila.storage.rocks import RocksStorage
 from fila.telemetry.telemetry import Telemetry
 from fila.v1 import admin_pb2, service_pb2
+from fila.wire import server as wire
+from fila.wire.connection import Limits
+from fila.wire.link import split_address
 
 log = structlog.get_logger(__name__)
 
@@ -33,10 +35,8 @@ BATCH_BYTES = 16 << 20
 EXIT_DEFECT = 70
 """As in sysexits.h: an internal software error."""
 
-SERVICES = (
-    service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
-    admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name,
-)
+HOT_SERVICE = service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name
+ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name
 
 
 class Server:
@@ -97,30 +97,24 @@ class Server:
     async def _listen(self) -> None:
         config = self._config
         self._streams = Streams()
-        self._server = grpc.aio.server(
-            interceptors=[ErrorInterceptor()],
-            options=[
-                ("grpc.max_receive_message_length", max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)),
-                ("grpc.max_send_message_length", -1),
-                ("grpc.so_reuseport", 0),  # a second server on the port is an error, not half of the traffic
-                ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-                ("grpc.keepalive_permit_without_calls", 1),
-            ],
-        )
         hot = service.FilaService(self._broker, self._streams, config.limits, self._telemetry.tracer)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua)
-        self._server.add_generic_rpc_handlers((service.handlers(hot, Reading(self._broker)), admin.handlers(slow)))
         self._health = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        methods = {
+            **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker))),
+            **guarded(ADMIN_SERVICE, admin.methods(slow)),
+            **health_methods(self._health),
+            **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, health.SERVICE_NAME)),
+        }
+        for name in ("", HOT_SERVICE, ADMIN_SERVICE):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
+        self._server = wire.Server(methods, Limits(max_message_bytes=largest))
         address = config.server.listen_addr
         try:
-            self.port = self._server.add_insecure_port(address)
-        except RuntimeError as cause:
+            self.port = await self._server.listen(*split_address(address))
+        except (OSError, ValueError) as cause:
             raise OSError(f"cannot listen on {address}: is it in use?") from cause
-        await self._server.start()
-        for name in ("", *SERVICES):
-            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
 
 def _scripting(config: Config) -> Scripting:

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 
-import grpc
-
 from fila.broker.broker import Broker
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome, Settle, StageEnqueue
 from fila.config import LimitsConfig
@@ -13,7 +11,7 @@ from fila.server import codec
 from fila.server.reading import Reading
 from fila.server.streams import Streams
 from fila.server.trace import adopt_trace
-from fila.server.types import Context
+from fila.server.types import Context, Method, Methods
 from fila.telemetry.tracing import Tracer
 from fila.v1 import service_pb2 as pb
 
@@ -150,55 +148,51 @@ def _raise_first(failures: list[Failure]) -> None:
         raise failures[0].error
 
 
-def handlers(service: FilaService, reading: Reading) -> grpc.GenericRpcHandler:
-    """The service for gRPC. Written out, because generated code would not take answers that are encoded by hand."""
+def methods(service: FilaService, reading: Reading) -> Methods:
+    """The service, by the names of its methods. What is encoded by hand goes out as it is."""
 
     def identity(encoded: bytes) -> bytes:
         return encoded
 
-    unary, stream, both = (
-        grpc.unary_unary_rpc_method_handler,
-        grpc.unary_stream_rpc_method_handler,
-        grpc.stream_stream_rpc_method_handler,
-    )
-    return grpc.method_handlers_generic_handler(
-        "fila.v1.FilaService",
-        {
-            "Enqueue": unary(service.enqueue, pb.EnqueueRequest.FromString, pb.EnqueueResponse.SerializeToString),
-            "EnqueueBatch": unary(service.enqueue_batch, pb.EncodedEnqueueBatch.FromString, identity),
-            "EnqueueStream": both(service.enqueue_stream, pb.EncodedEnqueueBatch.FromString, identity),
-            "Lease": stream(service.lease, pb.LeaseRequest.FromString, identity),
-            "Ack": unary(service.ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
-            "Nack": unary(service.nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString),
-            "ExtendLease": unary(
-                service.extend_lease, pb.ExtendLeaseRequest.FromString, pb.ExtendLeaseResponse.SerializeToString
-            ),
-            "Settle": both(service.settle, pb.SettleRequest.FromString, pb.SettleResponse.SerializeToString),
-            "StageEnqueue": unary(
-                service.stage_enqueue, pb.EncodedStageEnqueue.FromString, pb.StageEnqueueResponse.SerializeToString
-            ),
-            "CommitTransaction": unary(
-                service.commit_transaction,
-                pb.CommitTransactionRequest.FromString,
-                pb.CommitTransactionResponse.SerializeToString,
-            ),
-            "Claim": unary(reading.claim, pb.ClaimRequest.FromString, pb.ClaimResponse.SerializeToString),
-            "DescribeClaim": unary(
-                reading.describe_claim, pb.DescribeClaimRequest.FromString, pb.DescribeClaimResponse.SerializeToString
-            ),
-            "ReadClaim": stream(reading.read_claim, pb.ReadClaimRequest.FromString, identity),
-            "AckClaims": unary(
-                reading.ack_claims, pb.AckClaimsRequest.FromString, pb.AckClaimsResponse.SerializeToString
-            ),
-            "ExtendClaims": unary(
-                reading.extend_claims, pb.ExtendClaimsRequest.FromString, pb.ExtendClaimsResponse.SerializeToString
-            ),
-            "ClaimFloor": unary(
-                reading.claim_floor, pb.ClaimFloorRequest.FromString, pb.ClaimFloorResponse.SerializeToString
-            ),
-            "DropGroup": unary(
-                reading.drop_group, pb.DropGroupRequest.FromString, pb.DropGroupResponse.SerializeToString
-            ),
-            "ReadQueue": stream(reading.read_queue, pb.ReadQueueRequest.FromString, identity),
-        },
-    )
+    return {
+        "Enqueue": Method(service.enqueue, pb.EnqueueRequest.FromString, pb.EnqueueResponse.SerializeToString),
+        "EnqueueBatch": Method(service.enqueue_batch, pb.EncodedEnqueueBatch.FromString, identity),
+        "EnqueueStream": Method(
+            service.enqueue_stream, pb.EncodedEnqueueBatch.FromString, identity, takes_stream=True, gives_stream=True
+        ),
+        "Lease": Method(service.lease, pb.LeaseRequest.FromString, identity, gives_stream=True),
+        "Ack": Method(service.ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
+        "Nack": Method(service.nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString),
+        "ExtendLease": Method(
+            service.extend_lease, pb.ExtendLeaseRequest.FromString, pb.ExtendLeaseResponse.SerializeToString
+        ),
+        "Settle": Method(
+            service.settle,
+            pb.SettleRequest.FromString,
+            pb.SettleResponse.SerializeToString,
+            takes_stream=True,
+            gives_stream=True,
+        ),
+        "StageEnqueue": Method(
+            service.stage_enqueue, pb.EncodedStageEnqueue.FromString, pb.StageEnqueueResponse.SerializeToString
+        ),
+        "CommitTransaction": Method(
+            service.commit_transaction,
+            pb.CommitTransactionRequest.FromString,
+            pb.CommitTransactionResponse.SerializeToString,
+        ),
+        "Claim": Method(reading.claim, pb.ClaimRequest.FromString, pb.ClaimResponse.SerializeToString),
+        "DescribeClaim": Method(
+            reading.describe_claim, pb.DescribeClaimRequest.FromString, pb.DescribeClaimResponse.SerializeToString
+        ),
+        "ReadClaim": Method(reading.read_claim, pb.ReadClaimRequest.FromString, identity, gives_stream=True),
+        "AckClaims": Method(reading.ack_claims, pb.AckClaimsRequest.FromString, pb.AckClaimsResponse.SerializeToString),
+        "ExtendClaims": Method(
+            reading.extend_claims, pb.ExtendClaimsRequest.FromString, pb.ExtendClaimsResponse.SerializeToString
+        ),
+        "ClaimFloor": Method(
+            reading.claim_floor, pb.ClaimFloorRequest.FromString, pb.ClaimFloorResponse.SerializeToString
+        ),
+        "DropGroup": Method(reading.drop_group, pb.DropGroupRequest.FromString, pb.DropGroupResponse.SerializeToString),
+        "ReadQueue": Method(reading.read_queue, pb.ReadQueueRequest.FromString, identity, gives_stream=True),
+    }

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import grpc
-
 from fila.core.errors import ShuttingDown
 from fila.server.types import Context
+from fila.wire.stream import EOF
 
 
 class Streams:
@@ -26,7 +25,7 @@ class Streams:
                 self._reading.add(task)
                 request = await context.read()
                 self._reading.discard(task)
-                if request is grpc.aio.EOF:
+                if request is EOF:
                     return
                 await context.write(await answer(request))
         except asyncio.CancelledError:

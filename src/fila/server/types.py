@@ -1,12 +1,10 @@
-"""Types of gRPC that are generic to the type checker only."""
+"""What handlers are given and what they are registered as."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
-import grpc
+from fila.wire.context import Context, Method
 
-if TYPE_CHECKING:
-    Context = grpc.aio.ServicerContext[Any, Any]
-    MethodHandler = grpc.RpcMethodHandler[Any, Any]
-else:
-    Context = grpc.aio.ServicerContext
-    MethodHandler = grpc.RpcMethodHandler
+__all__ = ["Context", "Method", "Methods"]
+
+Methods = Mapping[str, Method]
+"""Methods of a service by their names."""

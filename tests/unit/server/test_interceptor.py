@@ -1,14 +1,14 @@
 """Refusals become statuses; anything else is logged, and says nothing of its inside."""
 
 import asyncio
-from types import SimpleNamespace
 
-import grpc
 import pytest
+from grpc import StatusCode
 from structlog.testing import capture_logs
 
 from fila.core.errors import QueueNotFound, ShuttingDown
-from fila.server.interceptor import ErrorInterceptor
+from fila.server.interceptor import guarded
+from fila.wire.context import Aborted, Method
 
 
 class Context:
@@ -19,20 +19,12 @@ class Context:
 
     async def abort(self, code, details="", trailing_metadata=()):
         self.aborted = (code, details, dict(trailing_metadata))
-        raise grpc.aio.AbortError
+        raise Aborted
 
 
-def call(behavior, *, kind="unary_unary", method="/fila.v1.FilaService/Ack", context=None):
-    handler = getattr(grpc, f"{kind}_rpc_method_handler")(behavior)
-
-    async def continuation(_):
-        return handler
-
-    async def run():
-        wrapped = await ErrorInterceptor().intercept_service(continuation, SimpleNamespace(method=method))
-        return await getattr(wrapped, kind)("request", context)
-
-    return asyncio.run(run())
+def call(behavior, *, context=None):
+    methods = guarded("fila.v1.FilaService", {"Ack": Method(behavior, bytes, bytes)})
+    return asyncio.run(methods["/fila.v1.FilaService/Ack"].handler("request", context))
 
 
 def refuse(error):
@@ -42,32 +34,31 @@ def refuse(error):
     return behavior
 
 
-@pytest.mark.parametrize("kind", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
-def test_a_refusal_becomes_its_status_with_its_text_and_its_name(kind):
+def test_a_refusal_becomes_its_status_with_its_text_and_its_name():
     context = Context()
-    with pytest.raises(grpc.aio.AbortError):
-        call(refuse(QueueNotFound("q")), kind=kind, context=context)
-    expected = (grpc.StatusCode.NOT_FOUND, 'queue "q" does not exist', {"fila-error": "QueueNotFound"})
+    with pytest.raises(Aborted):
+        call(refuse(QueueNotFound("q")), context=context)
+    expected = (StatusCode.NOT_FOUND, 'queue "q" does not exist', {"fila-error": "QueueNotFound"})
     assert context.aborted == expected
 
 
 def test_a_refusal_is_not_logged():
-    with capture_logs() as logs, pytest.raises(grpc.aio.AbortError):
+    with capture_logs() as logs, pytest.raises(Aborted):
         call(refuse(ShuttingDown()), context=Context())
     assert logs == []
 
 
 def test_a_defect_is_logged_with_its_method_and_tells_the_client_nothing_of_it():
     context = Context()
-    with capture_logs() as logs, pytest.raises(grpc.aio.AbortError):
+    with capture_logs() as logs, pytest.raises(Aborted):
         call(refuse(ValueError("secret")), context=context)
     code, details, _ = context.aborted
-    assert code is grpc.StatusCode.INTERNAL
+    assert code is StatusCode.INTERNAL
     assert "secret" not in details
     assert [(log["event"], log["method"]) for log in logs] == [("call failed", "/fila.v1.FilaService/Ack")]
 
 
-@pytest.mark.parametrize("error", [asyncio.CancelledError(), grpc.aio.AbortError()])
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), Aborted()])
 def test_a_call_that_was_ended_already_is_left_alone(error):
     context = Context()
     with capture_logs() as logs, pytest.raises(type(error)):
@@ -83,15 +74,10 @@ def test_an_answer_passes_through():
     assert call(behavior) == "REQUEST"
 
 
-def test_services_of_others_are_not_touched():
-    """Health and reflection have handlers of another kind."""
-    with pytest.raises(QueueNotFound):
-        call(refuse(QueueNotFound("q")), method="/grpc.health.v1.Health/Check")
+def test_a_method_keeps_everything_but_its_handler():
+    async def behavior(request, context):
+        return request
 
-
-def test_an_unknown_method_stays_unknown():
-    async def continuation(_):
-        return None
-
-    details = SimpleNamespace(method="/fila.v1.FilaService/Nothing")
-    assert asyncio.run(ErrorInterceptor().intercept_service(continuation, details)) is None
+    method = Method(behavior, str, bytes, takes_stream=True, gives_stream=True)
+    (wrapped,) = guarded("s", {"M": method}).values()
+    assert (wrapped.read, wrapped.write, wrapped.takes_stream, wrapped.gives_stream) == (str, bytes, True, True)

@@ -1,0 +1,585 @@
+"""One HTTP/2 connection as a state machine: bytes in, bytes out, no I/O.
+
+Rules of this file:
+- `receive` takes what arrived and the time; what is to be written gathers in `out`. Streams are told what happened to
+  them by their methods, in the middle of `receive`.
+- What the peer gets wrong ends the whole connection with GOAWAY (`closed`). No gRPC library does any of it.
+- **A peer cannot make us hold much.** It has a window for each stream and one for the connection, and gets room back
+  only for what was read, or for the message that is just coming while nothing else waits on its stream: at most the
+  connection's window of messages that nobody reads, and one message under way on each stream.
+- **A peer cannot keep us busy for nothing.** What costs it little and us something has a budget: pings, settings,
+  resets, empty frames. Header blocks are limited in bytes and in frames.
+- A DATA frame is not kept until it is complete: its bytes go to their message as they come.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from grpc import StatusCode
+
+from fila.wire import frames
+from fila.wire.budget import Budget
+from fila.wire.frames import ConnectionFailed
+from fila.wire.headers import HeaderDecoder, Headers
+from fila.wire.stream import PREFIX_BYTES, Buffer, MessageRefused, Stream
+
+_MAX_CONTINUATIONS: Final = 16
+_MAX_CONTROL_BYTES: Final = frames.MIN_FRAME_BYTES
+_MAX_SETTINGS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What this side allows the other."""
+
+    max_message_bytes: int = 16 << 20
+    max_streams: int = 1000
+    #: All headers of a call together, compressed or not.
+    max_header_bytes: int = 16 << 10
+    stream_window: int = 4 << 20
+    connection_window: int = 16 << 20
+    #: Larger frames are fewer frames.
+    max_frame_bytes: int = 1 << 20
+
+
+class Connection:
+    """Both roles. A client opens streams; a server makes one for each request by `accept`."""
+
+    def __init__(self, limits: Limits, accept: Callable[[Headers], Stream] | None = None) -> None:
+        self._limits = limits
+        self._accept = accept
+        self.streams: dict[int, Stream] = {}
+        self.out: list[Buffer] = []
+        #: The transport takes nothing at the moment.
+        self.paused = False
+        #: Nothing is received or sent any more: close when `out` is written.
+        self.closed = False
+        self.failure: ConnectionFailed | None = None
+        #: No new streams: the peer is going away, or we are.
+        self.draining = False
+        self.peer_max_streams = 100 if accept is None else 0
+        self.ready = False
+        self.pongs = 0
+        #: For a client: called after the peer has changed what may be opened, and when a stream has ended.
+        self.on_change: Callable[[], None] = _nothing
+
+        self._headers = HeaderDecoder(limits.max_header_bytes)
+        self._rest = bytearray()
+        self._want = len(frames.PREFACE)
+        self._greeted = accept is None
+        self._data: Stream | None = None
+        self._data_left = 0
+        self._data_ends = False
+        self._block: tuple[int, int, bytearray] | None = None
+        self._continuations = 0
+        self._blocked: dict[Stream, None] = {}
+        self._pump = False
+        self._last_id = 0
+        self._next_id = 1
+        self._send_window = frames.DEFAULT_WINDOW
+        self._recv_window = limits.connection_window
+        self._debt = 0
+        self._peer_stream_window = frames.DEFAULT_WINDOW
+        self._peer_max_frame = frames.MIN_FRAME_BYTES
+        self._now = 0.0
+        # A C-core peer probes bandwidth with pings, several a second at most; resets are cancelled calls.
+        self._chatter = Budget(200, 50)
+        self._resets = Budget(2000, 500)
+        self._greet()
+
+    def _greet(self) -> None:
+        limits = self._limits
+        settings = {
+            frames.INITIAL_WINDOW_SIZE: limits.stream_window,
+            frames.MAX_FRAME_SIZE: limits.max_frame_bytes,
+            frames.MAX_HEADER_LIST_SIZE: limits.max_header_bytes,
+        }
+        if self._accept is None:
+            self.out.append(frames.PREFACE)
+            settings[frames.ENABLE_PUSH] = 0
+        else:
+            settings[frames.MAX_CONCURRENT_STREAMS] = limits.max_streams
+        self.out.append(frames.settings(settings))
+        self.out.append(frames.window_update(0, limits.connection_window - frames.DEFAULT_WINDOW))
+
+    # What arrives.
+
+    def receive(self, data: Buffer, now: float) -> None:
+        """Take what arrived. Nothing of `data` is kept: its buffer may be used again."""
+        if self.closed:
+            return
+        self._now = now
+        try:
+            if self._rest:
+                self._rest += data
+                if len(self._rest) < self._want:
+                    return
+                data = bytes(self._rest)
+                self._rest.clear()
+            self._read(data)
+            if self._pump:
+                self.pump()
+        except ConnectionFailed as failure:
+            self.fail(failure)
+
+    def _read(self, data: Buffer) -> None:
+        at, end = 0, len(data)
+        if not self._greeted:
+            if end < len(frames.PREFACE) or data[: len(frames.PREFACE)] != frames.PREFACE:
+                if not frames.PREFACE.startswith(bytes(data[: len(frames.PREFACE)])):
+                    raise ConnectionFailed(frames.PROTOCOL_ERROR, "this is not HTTP/2")
+                self._keep(data, 0, len(frames.PREFACE))
+                return
+            self._greeted, at = True, len(frames.PREFACE)
+        if self._data_left:
+            at = self._read_data(data, 0, end)
+        while end - at >= frames.HEADER_BYTES:
+            word = int.from_bytes(data[at : at + frames.HEADER_BYTES], "big")
+            length, kind, flags, stream_id = (
+                word >> 48,
+                word >> 40 & 0xFF,
+                word >> 32 & 0xFF,
+                word & frames.MAX_STREAM_ID,
+            )
+            if kind == frames.DATA and not flags & frames.PADDED:
+                self._begin_data(stream_id, flags, length, length)
+                at = self._read_data(data, at + frames.HEADER_BYTES, end)
+                continue
+            if length > (self._limits.max_frame_bytes if kind == frames.DATA else _MAX_CONTROL_BYTES):
+                raise ConnectionFailed(frames.FRAME_SIZE_ERROR, f"a frame of {length} bytes")
+            stop = at + frames.HEADER_BYTES + length
+            if stop > end:
+                break
+            self._read_frame(kind, flags, stream_id, bytes(data[at + frames.HEADER_BYTES : stop]))
+            at = stop
+        if at < end:
+            complete = end - at >= frames.HEADER_BYTES
+            length = int.from_bytes(data[at : at + 3], "big") if complete else 0
+            self._keep(data, at, frames.HEADER_BYTES + length)
+
+    def _keep(self, data: Buffer, at: int, want: int) -> None:
+        self._rest += data[at:]
+        self._want = want
+
+    def _begin_data(self, stream_id: int, flags: int, length: int, counted: int) -> None:
+        """The header of a DATA frame, of which so many bytes count in the windows."""
+        if self._block is not None or not self.ready or not stream_id:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "data where none may be")
+        if counted > self._limits.max_frame_bytes:
+            raise ConnectionFailed(frames.FRAME_SIZE_ERROR, f"a frame of {counted} bytes")
+        self._recv_window -= counted
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._check_not_idle(stream_id)
+        elif stream.remote_closed:
+            raise ConnectionFailed(frames.STREAM_CLOSED, "data after the end of its stream")
+        else:
+            stream.recv_window -= counted
+        if self._recv_window < 0 or (stream is not None and stream.recv_window < 0):
+            raise ConnectionFailed(frames.FLOW_CONTROL_ERROR, "more data than there was window for")
+        ends = bool(flags & frames.END_STREAM)
+        if not length and not ends:
+            self._spend(self._chatter, "empty frames")
+        self._data, self._data_left, self._data_ends = stream, length, ends
+        padding = counted - length
+        if padding:
+            self._owe(stream, padding)
+            self._pay(stream, padding)
+
+    def _read_data(self, data: Buffer, at: int, end: int) -> int:
+        """As much of the DATA frame as is here. Returns where it stopped."""
+        stop = min(end, at + self._data_left)
+        size, stream = stop - at, self._data
+        self._data_left -= size
+        if stream is not None and stream.id not in self.streams:
+            stream = None  # it has ended since the frame began
+        if size:
+            if stream is None or stream.deaf:
+                self._owe(stream, size)
+                self._pay(stream, size)
+            else:
+                self._feed(stream, data if size == len(data) else data[at:stop], size)
+        if not self._data_left:
+            self._data = None
+            if self._data_ends and stream is not None and stream.id in self.streams:
+                self._end_remote(stream)
+        return stop
+
+    def _feed(self, stream: Stream, piece: Buffer, size: int) -> None:
+        idle = not stream.messages
+        self._owe(stream, size)
+        try:
+            complete = stream.feed(piece, self._limits.max_message_bytes)
+        except MessageRefused as error:
+            stream.forget()
+            self._pay(stream, stream.debt)
+            stream.refused(error)
+            return
+        if complete:
+            stream.readable()
+        elif idle:
+            self._pay(stream, stream.debt)  # a message may be larger than the window
+
+    def _end_remote(self, stream: Stream) -> None:
+        stream.remote_closed = True
+        if stream.local_closed:
+            self._drop(stream)
+        if stream.mid_message and not stream.deaf:
+            stream.forget()
+            stream.refused(MessageRefused(StatusCode.INTERNAL, "the stream ended inside a message"))
+        stream.readable()
+
+    def _read_frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._block is not None and kind != frames.CONTINUATION:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "a frame inside a block of headers")
+        if not self.ready and kind != frames.SETTINGS:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "the first frame must be SETTINGS")
+        if kind == frames.DATA:
+            content = frames.unpadded(flags, payload)
+            self._begin_data(stream_id, flags, len(content), len(payload))
+            self._read_data(content, 0, len(content))
+        elif kind == frames.HEADERS:
+            content = frames.unpadded(flags, payload)
+            self._read_block(stream_id, flags, content[5:] if flags & frames.HAS_PRIORITY else content)
+        elif kind == frames.CONTINUATION:
+            self._read_continuation(stream_id, flags, payload)
+        elif kind == frames.WINDOW_UPDATE:
+            self._read_window_update(stream_id, payload)
+        elif kind == frames.RST_STREAM:
+            self._read_reset(stream_id, payload)
+        elif kind == frames.SETTINGS:
+            self._read_settings(stream_id, flags, payload)
+        elif kind == frames.PING:
+            self._read_ping(stream_id, flags, payload)
+        elif kind == frames.GOAWAY:
+            self._read_goaway(stream_id, payload)
+        elif kind == frames.PUSH_PROMISE:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "nothing may be pushed")
+        else:
+            self._spend(self._chatter, "frames without effect")
+
+    def _read_block(self, stream_id: int, flags: int, block: bytes) -> None:
+        if not stream_id:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "headers without a stream")
+        if len(block) > self._limits.max_header_bytes:
+            raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many headers")
+        if flags & frames.END_HEADERS:
+            self._read_headers(stream_id, flags, block)
+        else:
+            self._block = (stream_id, flags, bytearray(block))
+            self._continuations = 0
+
+    def _read_continuation(self, stream_id: int, flags: int, payload: bytes) -> None:
+        if self._block is None or self._block[0] != stream_id:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "headers that continue nothing")
+        _, first_flags, block = self._block
+        block += payload
+        self._continuations += 1
+        if len(block) > self._limits.max_header_bytes or self._continuations > _MAX_CONTINUATIONS:
+            raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many headers")
+        if flags & frames.END_HEADERS:
+            self._block = None
+            self._read_headers(stream_id, first_flags, bytes(block))
+
+    def _read_headers(self, stream_id: int, flags: int, block: bytes) -> None:
+        headers = self._headers.decode(block)  # also those that nobody wants: they belong to the state of the decoder
+        ends = bool(flags & frames.END_STREAM)
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            if stream.remote_closed or (self._accept is not None and not ends):
+                raise ConnectionFailed(frames.PROTOCOL_ERROR, "headers in the middle of a stream")
+            stream.got_headers(headers, ends)
+            if ends and stream.id in self.streams:
+                self._end_remote(stream)
+        elif self._accept is None or stream_id <= self._last_id:
+            self._check_not_idle(stream_id)
+        else:
+            self._accept_stream(stream_id, headers, ends)
+
+    def _accept_stream(self, stream_id: int, headers: Headers, ends: bool) -> None:
+        assert self._accept is not None
+        if not stream_id % 2:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "a stream with a number of ours")
+        self._last_id = stream_id
+        if self.draining or len(self.streams) >= self._limits.max_streams:
+            self._spend(self._resets, "streams beyond the limit")
+            self.out.append(frames.rst_stream(stream_id, frames.REFUSED_STREAM))
+            return
+        stream = self._accept(headers)
+        self._add(stream, stream_id)
+        if ends:
+            self._end_remote(stream)
+
+    def _add(self, stream: Stream, stream_id: int) -> None:
+        stream.id = stream_id
+        stream.send_window = self._peer_stream_window
+        stream.recv_window = self._limits.stream_window
+        self.streams[stream_id] = stream
+
+    def _read_window_update(self, stream_id: int, payload: bytes) -> None:
+        size = int.from_bytes(payload, "big") & frames.MAX_WINDOW
+        if len(payload) != 4:
+            raise ConnectionFailed(frames.FRAME_SIZE_ERROR, "a window of a wrong length")
+        if not size:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "a window that does not grow")
+        self._pump = True
+        if not stream_id:
+            self._send_window = _grown(self._send_window, size)
+        elif (stream := self.streams.get(stream_id)) is not None:
+            stream.send_window = _grown(stream.send_window, size)
+        else:
+            self._check_not_idle(stream_id)
+
+    def _read_reset(self, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise ConnectionFailed(frames.FRAME_SIZE_ERROR, "a reset of a wrong length")
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._check_not_idle(stream_id)
+        if self._accept is not None:
+            self._spend(self._resets, "resets")
+        if stream is not None:
+            self._drop(stream)
+            stream.lost(int.from_bytes(payload, "big"), "")
+
+    def _read_settings(self, stream_id: int, flags: int, payload: bytes) -> None:
+        if stream_id:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "settings of a stream")
+        if flags & frames.ACK:
+            if payload:
+                raise ConnectionFailed(frames.FRAME_SIZE_ERROR, "an acknowledgement that says something")
+            return
+        self._spend(self._chatter, "settings")
+        values = frames.read_settings(payload)
+        if len(values) > _MAX_SETTINGS:
+            raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many settings")
+        window = values.get(frames.INITIAL_WINDOW_SIZE, self._peer_stream_window)
+        if window > frames.MAX_WINDOW:
+            raise ConnectionFailed(frames.FLOW_CONTROL_ERROR, "a window that is too large")
+        max_frame = values.get(frames.MAX_FRAME_SIZE, self._peer_max_frame)
+        if not frames.MIN_FRAME_BYTES <= max_frame <= frames.MAX_FRAME_BYTES:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "a frame size that cannot be")
+        more, self._peer_stream_window = window - self._peer_stream_window, window
+        if more:
+            for stream in self.streams.values():
+                stream.send_window = _grown(stream.send_window, more)
+        self._peer_max_frame = max_frame
+        self.peer_max_streams = values.get(
+            frames.MAX_CONCURRENT_STREAMS, self.peer_max_streams if self.ready else frames.MAX_STREAM_ID
+        )
+        self.ready = self._pump = True
+        self.out.append(frames.frame(frames.SETTINGS, frames.ACK, 0))
+        self.on_change()
+
+    def _read_ping(self, stream_id: int, flags: int, payload: bytes) -> None:
+        if stream_id or len(payload) != 8:
+            code = frames.PROTOCOL_ERROR if stream_id else frames.FRAME_SIZE_ERROR
+            raise ConnectionFailed(code, "a ping that is none")
+        if flags & frames.ACK:
+            self.pongs += 1
+            return
+        self._spend(self._chatter, "pings")
+        self.out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
+
+    def _read_goaway(self, stream_id: int, payload: bytes) -> None:
+        if stream_id or len(payload) < 8:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "a farewell that is none")
+        self._spend(self._chatter, "farewells")
+        self.draining = True
+        last_id = int.from_bytes(payload[:4], "big") & frames.MAX_STREAM_ID
+        if self._accept is None:
+            for stream in [each for each in self.streams.values() if each.id > last_id]:
+                self._drop(stream)
+                stream.lost(None, "the server is going away")
+        self.on_change()
+
+    def _check_not_idle(self, stream_id: int) -> None:
+        """What comes on a stream that has ended is late and harmless; what comes on one that never was is not."""
+        highest = self._next_id - 1 if self._accept is None else self._last_id
+        if not stream_id or stream_id > highest:
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "a frame on a stream that was not opened")
+
+    def _spend(self, budget: Budget, what: str) -> None:
+        if not budget.spend(self._now):
+            raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, f"too many {what}")
+
+    # What the peer may send.
+
+    def _owe(self, stream: Stream | None, size: int) -> None:
+        if stream is not None:
+            stream.debt += size
+
+    def _pay(self, stream: Stream | None, size: int) -> None:
+        """Give room back, to be told to the peer when it is worth a frame."""
+        if stream is not None:
+            stream.debt -= size
+            window = self._limits.stream_window
+            coming = self._data_left if self._data is stream else 0  # counted, and not here yet
+            room = window - stream.recv_window - stream.debt - coming
+            if room * 2 >= window and not stream.remote_closed:
+                stream.recv_window += room
+                self.out.append(frames.window_update(stream.id, room))
+        self._debt += size
+        if self._debt * 4 >= self._limits.connection_window:
+            self._recv_window += self._debt
+            self.out.append(frames.window_update(0, self._debt))
+            self._debt = 0
+
+    def read(self, stream: Stream) -> bytes | None:
+        """The next message of a stream, if one is here."""
+        if not stream.messages:
+            return None
+        message = stream.messages.popleft()
+        if stream.debt and stream.id in self.streams:
+            # After the last one, all is due: the rest is a part of a message that may be larger than the window.
+            self._pay(stream, min(stream.debt, len(message) + PREFIX_BYTES) if stream.messages else stream.debt)
+        return message
+
+    # What is sent.
+
+    def open(self, stream: Stream, block: bytes) -> None:
+        """Begin a call. Look at `ready`, `draining` and `peer_max_streams` before."""
+        self._add(stream, self._next_id)
+        self._next_id += 2
+        if self._next_id > frames.MAX_STREAM_ID:
+            self.draining = True  # all numbers are used up
+        self.send_headers(stream, block)
+
+    def send_headers(self, stream: Stream, block: bytes, *, end: bool = False) -> None:
+        """Headers, or trailers with `end`. They must not be sent while a message waits."""
+        most = frames.MIN_FRAME_BYTES  # what every peer takes
+        first, rest = block[:most], block[most:]
+        flags = (frames.END_STREAM if end else 0) | (0 if rest else frames.END_HEADERS)
+        self.out.append(frames.frame(frames.HEADERS, flags, stream.id, first))
+        while rest:
+            first, rest = rest[:most], rest[most:]
+            flags = 0 if rest else frames.END_HEADERS
+            self.out.append(frames.frame(frames.CONTINUATION, flags, stream.id, first))
+        if end:
+            self._end_local(stream)
+
+    def send_message(self, stream: Stream, message: bytes, *, end: bool = False) -> bool:
+        """Whether all of it is on its way. If not, the rest follows as the peer allows, and `writable` says so."""
+        length = len(message)
+        size = length + PREFIX_BYTES
+        if (
+            size <= self._send_window
+            and size <= stream.send_window
+            and size <= self._peer_max_frame
+            and not (self.paused or stream.outgoing)
+        ):
+            self._send_window -= size
+            stream.send_window -= size
+            flags = frames.END_STREAM if end else 0
+            self.out.append(frames.header(size, frames.DATA, flags, stream.id) + b"\0" + length.to_bytes(4, "big"))
+            self.out.append(message)
+            if end:
+                self._end_local(stream)
+            return True
+        stream.outgoing.append(memoryview(b"\0" + length.to_bytes(4, "big")))
+        if message:
+            stream.outgoing.append(memoryview(message))
+        stream.end_when_sent = end
+        self._blocked[stream] = None
+        self.pump()
+        return not stream.outgoing
+
+    def end(self, stream: Stream) -> None:
+        """Nothing more is sent on the stream."""
+        if stream.outgoing:
+            stream.end_when_sent = True
+        elif not stream.local_closed:
+            self.out.append(frames.header(0, frames.DATA, frames.END_STREAM, stream.id))
+            self._end_local(stream)
+
+    def pump(self) -> None:
+        """Send what waits, as far as the windows allow, one stream after the other."""
+        self._pump = False
+        for stream in list(self._blocked):
+            if self.paused or self._send_window <= 0:
+                return
+            if stream not in self._blocked:
+                continue  # one that was told something has looked after it
+            sent = self._send_waiting(stream)
+            if not stream.outgoing:
+                del self._blocked[stream]
+                if stream.end_when_sent:
+                    self._end_local(stream)
+                stream.writable()
+            elif sent:  # the next in turn is another
+                del self._blocked[stream]
+                self._blocked[stream] = None
+
+    def _send_waiting(self, stream: Stream) -> bool:
+        waiting = sum(map(len, stream.outgoing))
+        room = min(self._send_window, stream.send_window, waiting)
+        if room <= 0:
+            return False
+        self._send_window -= room
+        stream.send_window -= room
+        waiting -= room
+        while room:
+            size = min(room, self._peer_max_frame)
+            room -= size
+            ends = stream.end_when_sent and not room and not waiting
+            self.out.append(frames.header(size, frames.DATA, frames.END_STREAM if ends else 0, stream.id))
+            self.out.extend(stream.take_outgoing(size))
+        return True
+
+    def _end_local(self, stream: Stream) -> None:
+        stream.local_closed = True
+        if stream.remote_closed:
+            self._drop(stream)
+
+    def reset(self, stream: Stream, code: int) -> None:
+        """End both sides of a stream at once. A stream that has ended stays as it is."""
+        if self.streams.get(stream.id) is stream:
+            self.out.append(frames.rst_stream(stream.id, code))
+            self._drop(stream)
+
+    def ping(self) -> None:
+        self.out.append(frames.frame(frames.PING, 0, 0, bytes(8)))
+
+    def go_away(self) -> None:
+        """Take no new streams; those that are open may end."""
+        self.draining = True
+        self.out.append(frames.goaway(self._last_id, frames.NO_ERROR))
+
+    def fail(self, failure: ConnectionFailed) -> None:
+        """End the connection for a reason."""
+        self.failure = failure
+        self.out.append(frames.goaway(self._last_id, failure.code, str(failure)))
+        self.close(str(failure))
+
+    def close(self, text: str) -> None:
+        """The connection is gone, and all its streams with it."""
+        self.closed = self.draining = True
+        lost = list(self.streams.values())
+        self.streams.clear()
+        self._blocked.clear()
+        for stream in lost:
+            stream.outgoing.clear()
+            stream.lost(None, text)
+        self.on_change()
+
+    def _drop(self, stream: Stream) -> None:
+        """The stream has ended. Messages that are here can still be read."""
+        self.streams.pop(stream.id, None)
+        self._blocked.pop(stream, None)
+        stream.outgoing.clear()
+        if stream.debt:
+            debt, stream.debt = stream.debt, 0
+            self._pay(None, debt)
+        self.on_change()
+
+
+def _grown(window: int, size: int) -> int:
+    window += size
+    if window > frames.MAX_WINDOW:
+        raise ConnectionFailed(frames.FLOW_CONTROL_ERROR, "a window that is too large")
+    return window
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,304 @@
+"""A call, as its handler sees it: a task with a deadline, metadata, a status, and an end that is never forgotten."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NoReturn, Protocol
+
+from grpc import StatusCode
+
+from fila.wire import frames, status
+from fila.wire.headers import Headers, encode
+from fila.wire.link import Link
+from fila.wire.status import Metadata
+from fila.wire.stream import EOF, MessageRefused, Stream
+
+log = logging.getLogger(__name__)
+
+_ANSWER: Final = encode(
+    [(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-accept-encoding", b"identity")]
+)
+_OK: Final = encode(status.write_status(StatusCode.OK))
+
+Handler = Callable[[Any, "Context"], Awaitable[Any]]
+
+
+class Aborted(Exception):
+    """Ends a handler whose call has its status already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A handler takes the request, or None when requests come as a stream, and its call.
+
+    It returns the response, or writes any number of them to the call and returns None.
+    """
+
+    handler: Handler
+    read: Callable[[bytes], Any]
+    write: Callable[[Any], bytes]
+    takes_stream: bool = False
+    gives_stream: bool = False
+
+
+class Host(Protocol):
+    """What a call needs of its server."""
+
+    loop: asyncio.AbstractEventLoop
+    methods: Mapping[bytes, Method]
+
+    def call_ended(self, call: "Context", link: Link) -> None: ...
+
+
+class Context(Stream):
+    """One call, as its handler sees it."""
+
+    __slots__ = (
+        "_code",
+        "_deadline",
+        "_details",
+        "_gone",
+        "_headers",
+        "_late",
+        "_link",
+        "_method",
+        "_read_waiter",
+        "_server",
+        "_started",
+        "_task",
+        "_timer",
+        "_trailing",
+        "_write_waiter",
+    )
+
+    def __init__(self, server: Host, link: Link, headers: Headers) -> None:
+        super().__init__()
+        self._server = server
+        self._link = link
+        self._headers = headers
+        self._code = StatusCode.OK
+        self._details = ""
+        self._trailing: Metadata = ()
+        self._started = False
+        self._gone = False
+        self._late = False
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._read_waiter: asyncio.Future[None] | None = None
+        self._write_waiter: asyncio.Future[None] | None = None
+        self._method: Method | None = None
+        self._task = server.loop.create_task(self._run())
+        self._task.add_done_callback(self._ended)
+
+    # For handlers.
+
+    def invocation_metadata(self) -> Metadata:
+        """What the caller sent along."""
+        return status.read_metadata(self._headers)
+
+    def peer(self) -> str:
+        """The address of the caller."""
+        transport = self._link.transport
+        name = transport.get_extra_info("peername") if transport is not None else None
+        return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name or "")
+
+    def time_remaining(self) -> float | None:
+        """Seconds until the caller does not wait any more; None when it waits for ever."""
+        return None if self._deadline is None else max(0.0, self._deadline - self._server.loop.time())
+
+    async def read(self) -> Any:
+        """The next request, or EOF."""
+        message = await self._next()
+        if message is None:
+            return EOF
+        assert self._method is not None
+        return self._decoded(self._method, message)
+
+    async def write(self, response: Any) -> None:
+        """Send a response. Returns when it is on its way, so a slow reader slows down its handler."""
+        assert self._method is not None
+        self._write_now(self._method.write(response))
+        if self.outgoing:
+            await self._sent()
+
+    async def send_initial_metadata(self, metadata: Metadata = ()) -> None:
+        """Tell the caller that its call has begun."""
+        if not self._started:
+            self._send_head(metadata)
+            self._link.flush()
+
+    def set_trailing_metadata(self, metadata: Metadata) -> None:
+        self._trailing = metadata
+
+    async def abort(self, code: StatusCode, details: str = "", trailing_metadata: Metadata = ()) -> NoReturn:
+        """End the call with a status. Raises Aborted, which the handler must let pass."""
+        self._code, self._details = code, details
+        self._trailing = trailing_metadata or self._trailing
+        raise Aborted(f"{code.name}: {details}")
+
+    # What happens to the stream.
+
+    def readable(self) -> None:
+        waiter = self._read_waiter
+        if waiter is not None:
+            self._read_waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def writable(self) -> None:
+        waiter = self._write_waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def refused(self, error: MessageRefused) -> None:
+        if not self._gone:
+            self._code, self._details = error.code, str(error)
+            self._finish()
+            self._task.cancel()
+
+    def lost(self, code: int | None, text: str) -> None:
+        del code, text
+        if not self._gone:
+            self._gone = True
+            self._task.cancel()
+
+    # The call.
+
+    async def _run(self) -> None:
+        try:
+            await self._serve()
+        except Aborted:
+            self._finish()
+        except asyncio.CancelledError:
+            if not self._gone:
+                self._code, self._details = self._why_cancelled()
+                self._finish()
+        except Exception:
+            log.exception("a handler failed", extra={"method": self._path()})
+            self._code, self._details = StatusCode.UNKNOWN, "the call failed"
+            self._finish()
+
+    def _ended(self, _: object) -> None:
+        """Also when the task was cancelled before it began."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._gone:
+            self._code, self._details = self._why_cancelled()
+            self._finish()
+        self._server.call_ended(self, self._link)
+
+    def end(self) -> asyncio.Task[None]:
+        """Cancel the handler."""
+        self._task.cancel()
+        return self._task
+
+    async def _serve(self) -> None:
+        method = await self._begin()
+        request = None
+        if not method.takes_stream:
+            message = await self._next()
+            if message is None:
+                await self.abort(StatusCode.INTERNAL, "there is no request")
+            request = self._decoded(method, message)
+        response = await method.handler(request, self)
+        if not method.gives_stream:
+            self._write_now(method.write(response), flush=False)
+            if self.outgoing:
+                self._link.flush()
+                await self._sent()
+        self._finish()
+
+    async def _begin(self) -> Method:
+        """What is called, its deadline set. Aborts a call that cannot be served."""
+        found = dict(self._headers)
+        if found.get(b":method") != b"POST" or not found.get(b"content-type", b"").startswith(b"application/grpc"):
+            await self.abort(StatusCode.INTERNAL, "this is not a gRPC request")
+        method = self._method = self._server.methods.get(found.get(b":path", b""))
+        if method is None:
+            await self.abort(StatusCode.UNIMPLEMENTED, "there is no such method")
+        if found.get(b"grpc-encoding", b"identity") != b"identity":
+            await self.abort(StatusCode.UNIMPLEMENTED, "compressed messages are not taken")
+        if b"grpc-timeout" in found:
+            timeout_s = status.read_timeout(found[b"grpc-timeout"])
+            if timeout_s is None:
+                await self.abort(StatusCode.INTERNAL, "the timeout cannot be read")
+            loop = self._server.loop
+            self._deadline = loop.time() + timeout_s
+            self._timer = loop.call_at(self._deadline, self._expire)
+        return method
+
+    def _expire(self) -> None:
+        self._late = True
+        self._task.cancel()
+
+    def _why_cancelled(self) -> tuple[StatusCode, str]:
+        if self._late:
+            return StatusCode.DEADLINE_EXCEEDED, "the deadline has passed"
+        return StatusCode.UNAVAILABLE, "the server is shutting down"
+
+    def _decoded(self, method: Method, message: bytes) -> Any:
+        try:
+            return method.read(message)
+        except Exception as error:
+            self._code, self._details = StatusCode.INTERNAL, "the request cannot be decoded"
+            raise Aborted from error
+
+    async def _next(self) -> bytes | None:
+        connection = self._link.connection
+        while not self.messages:
+            if self.remote_closed:
+                return None
+            waiter = self._read_waiter = self._server.loop.create_future()
+            await waiter
+        message = connection.read(self)
+        if connection.out:
+            self._link.flush()
+        return message
+
+    def _write_now(self, message: bytes, *, flush: bool = True) -> None:
+        if self._gone or self.local_closed:
+            raise asyncio.CancelledError
+        if not self._started:
+            self._send_head(())
+        self._link.connection.send_message(self, message)
+        if flush:
+            self._link.flush()
+
+    async def _sent(self) -> None:
+        waiter = self._write_waiter = self._server.loop.create_future()
+        try:
+            await waiter
+        finally:
+            self._write_waiter = None
+
+    def _send_head(self, metadata: Metadata) -> None:
+        self._started = True
+        block = _ANSWER + encode(status.write_metadata(metadata)) if metadata else _ANSWER
+        self._link.connection.send_headers(self, block)
+
+    def _finish(self) -> None:
+        """Say how the call ended, once."""
+        if self._gone:
+            return
+        self._gone = True
+        connection = self._link.connection
+        if self.outgoing:  # it was ended in the middle of a message
+            connection.reset(self, frames.CANCEL)
+        else:
+            block = _OK if self._code is StatusCode.OK else _status_block(self._code, self._details)
+            if self._trailing:
+                block += encode(status.write_metadata(self._trailing))
+            connection.send_headers(self, block if self._started else _ANSWER + block, end=True)
+            connection.reset(self, frames.NO_ERROR)  # the caller need not say the rest
+        self.forget()
+        self._link.flush()
+
+    def _path(self) -> str:
+        return dict(self._headers).get(b":path", b"").decode(errors="replace")
+
+
+@lru_cache(maxsize=64)
+def _status_block(code: StatusCode, details: str) -> bytes:
+    return encode(status.write_status(code, details))

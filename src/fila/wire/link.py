@@ -1,0 +1,132 @@
+"""A connection on an event loop: carries bytes to and fro, and notices when the peer is gone."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, cast
+
+from fila.wire import frames
+from fila.wire.connection import Connection
+from fila.wire.frames import ConnectionFailed
+from fila.wire.memory import keep_freed_memory
+
+RECEIVE_BYTES: Final = 256 << 10
+"""What is read at once. One buffer serves all connections of a loop, for nothing stays in it."""
+
+_SMALL: Final = 16 << 10
+"""Up to here, copying once is cheaper than looking at many small parts of a view."""
+
+FAREWELL_S: Final = 1.0
+"""How long a peer that does not read keeps a connection that ends."""
+
+
+class Link(asyncio.BufferedProtocol):
+    """One connection. `on_lost` is called once, when it is gone."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        buffer: memoryview,
+        keepalive: tuple[float, float],
+        on_lost: Callable[["Link"], None],
+    ) -> None:
+        self.connection = connection
+        self.transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._buffer = buffer
+        self._idle_s, self._answer_s = keepalive
+        self._on_lost = on_lost
+        self._heard_at = self._loop.time()
+        self._pinged_at: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.selected_alpn_protocol() != "h2":
+            self.connection.fail(ConnectionFailed(frames.INADEQUATE_SECURITY, "the peer does not offer h2"))
+        self._timer = self._loop.call_later(self._answer_s, self._check)
+        self.flush()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._buffer[:nbytes]
+        self._heard_at = now = self._loop.time()
+        self.connection.receive(bytes(data) if nbytes <= _SMALL else data, now)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what the connection has to say."""
+        connection, transport = self.connection, self.transport
+        out = connection.out
+        if transport is None:
+            return
+        if out:
+            connection.out = []
+            if not transport.is_closing():
+                if len(out) == 1:
+                    transport.write(out[0])
+                elif sum(map(len, out)) <= _SMALL:
+                    transport.write(b"".join(out))
+                else:
+                    transport.writelines(out)
+        if connection.closed and not transport.is_closing():
+            self.close()
+
+    def pause_writing(self) -> None:
+        self.connection.paused = True
+
+    def resume_writing(self) -> None:
+        self.connection.paused = False
+        self.connection.pump()
+        self.flush()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.connection.close(f"the connection was lost: {exc}" if exc else "the connection was closed")
+        self._on_lost(self)
+
+    def close(self) -> None:
+        """Write what is to be written and close; a peer that does not read is not waited for."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.close()
+            self._loop.call_later(FAREWELL_S, self.transport.abort)
+
+    def _check(self) -> None:
+        """A peer that has not said anything for a while is asked, and given up when it does not answer.
+
+        One that has not even greeted is not waited for so long.
+        """
+        now = self._loop.time()
+        silent_s = now - self._heard_at
+        if (self._pinged_at is not None and self._heard_at < self._pinged_at) or not self.connection.ready:
+            self.connection.fail(ConnectionFailed(frames.NO_ERROR, "the peer does not answer"))
+            self.flush()
+            return
+        if silent_s >= self._idle_s:
+            self._pinged_at, wait_s = now, self._answer_s
+            self.connection.ping()
+            self.flush()
+        else:
+            self._pinged_at, wait_s = None, self._idle_s - silent_s
+        self._timer = self._loop.call_later(wait_s, self._check)
+
+
+def receive_buffer() -> memoryview:
+    """For the connections of one event loop."""
+    keep_freed_memory()
+    return memoryview(bytearray(RECEIVE_BYTES))
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of `host:port` or `[host]:port`. Raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 0xFFFF:
+        raise ValueError(f"{address!r} is not an address of the form host:port")
+    return host.removeprefix("[").removesuffix("]"), int(port)
