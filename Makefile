@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench bench-jobs demo demo-reconcile proto fmt pins clean
+.PHONY: help setup check test bench bench-jobs bench-spark demo demo-reconcile demo-pipeline proto fmt pins clean
 
 PY := .venv/bin/python
 STAMP := .venv/.setup-done
@@ -45,6 +45,12 @@ demo: setup ## Fair delivery with a crash in the middle, on a real server
 
 demo-reconcile: setup ## Reconciliation with failing platforms, cheating affiliates and one that floods
 	@$(PY) examples/reconcile/run.py $(ARGS)
+
+demo-pipeline: setup ## Fairness and reconciliation on Spark, on a real server's journal and made-up reports
+	@$(PY) examples/pipeline/run.py $(ARGS)
+
+bench-spark: setup ## Bulk reconciliation of 5 million reports beside the bare join
+	@$(PY) -m benchmarks.spark $(ARGS)
 
 proto: setup ## Generate the Python code of proto/
 	@scripts/proto

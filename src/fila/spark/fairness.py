@@ -172,14 +172,14 @@ def cells(demand: DataFrame, events: DataFrame, span: Span) -> DataFrame:
     queue = Window.partitionBy("queue", "window")
     claim = F.col("weight").cast("double") * F.col("wanted_ns")
     total, claims = F.sum("cost").over(queue), F.sum(claim).over(queue)
-    owed = F.when(claims > 0, total * claim / claims).otherwise(F.lit(0.0))
+    owed = F.coalesce(F.try_divide(total * claim, claims), F.lit(0.0))
     contends = F.col("wanted_ns") >= CONTENDS * span.length_ns(F.col("window"))
     return both.withColumns(
         {
             "start_ns": span.start_ns(F.col("window")),
             "owed": owed,
-            "share": F.when(total > 0, F.col("cost") / total),
-            "entitled": F.when(total > 0, owed / total),
+            "share": F.try_divide("cost", total),
+            "entitled": F.try_divide(owed, total),
             "contends": contends,
         }
     ).withColumn(
@@ -190,13 +190,13 @@ def cells(demand: DataFrame, events: DataFrame, span: Span) -> DataFrame:
 
 def jain(cells: DataFrame) -> DataFrame:
     """Jain's index of each queue and window, over service against what was owed: 1 is fair, 1/n is one taking all."""
-    served = F.col("cost") / F.col("owed")
+    served = F.try_divide("cost", "owed")
     return (
         cells.where("contends and owed > 0")
         .groupBy("queue", "window", "start_ns")
         .agg(
             F.count("*").alias("keys"),
-            (F.pow(F.sum(served), 2) / (F.count("*") * F.sum(served * served))).alias("jain"),
+            F.try_divide(F.pow(F.sum(served), 2), F.count("*") * F.sum(served * served)).alias("jain"),
         )
         .where("keys > 1 and jain is not null")
     )
@@ -252,7 +252,7 @@ def keys(cells: DataFrame, waits: DataFrame) -> DataFrame:
     queue = Window.partitionBy("queue")
     return sums.join(waited, ["queue", "key"], "left").withColumns(
         {
-            "share": F.when(F.sum("cost").over(queue) > 0, F.col("cost") / F.sum("cost").over(queue)),
-            "entitled": F.when(F.sum("owed").over(queue) > 0, F.col("owed") / F.sum("owed").over(queue)),
+            "share": F.try_divide("cost", F.sum("cost").over(queue)),
+            "entitled": F.try_divide("owed", F.sum("owed").over(queue)),
         }
     )

@@ -32,6 +32,8 @@ _LEGAL = {
     "dropped": (READY, DELAYED, LEASED),
 }
 """From which states a message may go on with an entry of each kind. `enqueued` is the first and only the first."""
+KINDS = ("enqueued", *_LEGAL)
+"""The entries of messages. Those of other kinds, which a newer broker may write, are left out."""
 
 
 def steps(journal: DataFrame) -> DataFrame:
@@ -44,7 +46,7 @@ def steps(journal: DataFrame) -> DataFrame:
         .when(kind == "leased", LEASED)
         .otherwise(GONE)
     )
-    told = journal.where(F.col("message_id") != "").select(
+    told = journal.where((F.col("message_id") != "") & kind.isin(*KINDS)).select(
         *("seq", "at_ns", "kind", "queue", "weight", "message_id", "enqueued_at_ns", "attempt", "cost"),
         F.col("fairness_key").alias("key"),
         state.alias("state"),

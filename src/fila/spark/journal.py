@@ -52,7 +52,7 @@ def export(spark: SparkSession, addr: str, where: str, advance: Callable[[int], 
     if gathered["seq"]:
         write()
     if not written:
-        raise BadInput(f"the journal of {addr} is empty: is [journal] enabled?")
+        raise BadInput(f"the journal of {addr} is empty: switch it on with enabled = true under [journal] of its file")
 
 
 def files(where: Files, pattern: str) -> list[str]:

@@ -1,0 +1,112 @@
+"""Bulk reconciliation on Spark: `python -m benchmarks.spark [--reports N] [--repeat N] [--master URL] [--out FILE]`.
+
+What is measured, in one session, repeats taking turns so that a slow minute hits everybody:
+- the floor: the bare join of reports and metrics, its rows counted by a sum over both sides;
+- reconciling: the same join, classified by the rules, and added up by affiliate;
+- the whole pipeline, once, from files to verdicts, sums, alerts and the page, session not included.
+Inputs are Parquet with one row for each report and post, made by the program first.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import machine
+from fila.reconcile.domain.settings import DEFAULTS
+from fila.spark.session import open_session
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reports", type=int, default=5_000_000)
+    parser.add_argument("--affiliates", type=int, default=50_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    spark = open_session("fila bench", options.master, {"spark.driver.memory": "4g"})
+    spark.range(1).count()
+    figures = {"session_s": time.perf_counter() - began, "load_before": machine.load_average()}
+    folder = Path(tempfile.mkdtemp(prefix="fila-bench-spark-"))
+    try:
+        figures |= measure(spark, folder, options)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        spark.stop()
+    figures |= {"reports": options.reports, "master": options.master, "machine": machine.facts()}
+    show(figures)
+    if options.out:
+        options.out.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def measure(spark, folder, options):
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from fila.spark import bulk, gold, sample, tables
+
+    now_ms = time.time_ns() // 1_000_000
+    wanted = sample.Sample(options.reports, now_ms, affiliates=options.affiliates)
+    print(f"making {options.reports:,} reports and their metrics", file=sys.stderr)
+    sample.reports(spark, wanted).write.parquet(str(folder / "reports"))
+    sample.metrics(spark, wanted).write.parquet(str(folder / "metrics"))
+    for table in (tables.reports(), tables.metrics()):
+        rows = tables.bronze(spark.read.parquet(str(folder / table.name)), table)
+        tables.valid(rows, table).write.parquet(str(folder / "silver" / table.name))
+
+    def sides():
+        return (spark.read.parquet(str(folder / "silver" / name)) for name in ("reports", "metrics"))
+
+    def floor():
+        reports, metrics = sides()
+        joined = reports.join(metrics.hint("shuffle_hash"), ["platform", "post_id"], "left")
+        everything = [F.sum(F.hash(*joined.columns).cast("bigint"))]
+        return joined.agg(*everything).collect()
+
+    def reconciling():
+        reports, metrics = sides()
+        results = gold.results(gold.fresh(reports), metrics, DEFAULTS)
+        return (
+            gold.tally(gold.changes(results, None), "affiliate_id").agg(F.sum("steps_bp"), F.sum("reports")).collect()
+        )
+
+    taken = {"floor": [], "reconciling": []}
+    for repeat in range(options.repeat + 1):  # the first is the cold one
+        for name, work in (("floor", floor), ("reconciling", reconciling)):
+            start = time.perf_counter()
+            work()
+            taken[name].append(time.perf_counter() - start)
+            print(f"{repeat}: {name} {taken[name][-1]:.1f} s", file=sys.stderr)
+    start = time.perf_counter()
+    bulk.reconcile(spark, str(folder / "reports"), str(folder / "metrics"), str(folder / "out"), now_ms=now_ms)
+    whole = time.perf_counter() - start
+    return {"cold_s": {name: times[0] for name, times in taken.items()}} | {
+        "warm_s": {name: times[1:] for name, times in taken.items()},
+        "whole_pipeline_s": whole,
+    }
+
+
+def show(figures):
+    count = figures["reports"]
+    best = {name: min(times) for name, times in figures["warm_s"].items()}
+    for name, times in figures["warm_s"].items():
+        median = statistics.median(times)
+        print(
+            f"{name:<12} best {best[name]:6.1f} s  median {median:6.1f} s  cold {figures['cold_s'][name]:6.1f} s"
+            f"  {count / best[name]:>12,.0f} reports/s"
+        )
+    print(
+        f"reconciling / floor: {best['reconciling'] / best['floor']:.2f} (best), session {figures['session_s']:.1f} s"
+    )
+    whole = figures["whole_pipeline_s"]
+    print(f"whole pipeline: {whole:.1f} s, {count / whole:,.0f} reports/s, with bronze, silver, gold and page")
+    print(f"load before {figures['load_before']}, after {figures['machine']['load_average']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Fairness from the journal: what is waited for, who is starved by whom, and the proof that nothing is lost."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fila import Client
+from fila.client import journal as client_journal
+from fila.spark import fairness, history
+from fila.spark.analysis import analyse
+from fila.spark.errors import BadInput
+from fila.spark.fairness import Span
+from fila.testing import ServerProcess
+
+S = 1_000_000_000
+SCHEMA = pa.schema([(name, pa.int64() if kind == "bigint" else pa.string()) for name, kind in history.COLUMNS.items()])
+
+
+class Story:
+    """A journal as it might have been written."""
+
+    def __init__(self):
+        self.rows = []
+
+    def tell(self, at_s, kind, message="", key="", queue="q", **more):
+        row = {name: 0 if kind_of == "bigint" else "" for name, kind_of in history.COLUMNS.items()}
+        row |= {"seq": len(self.rows) + 1, "at_ns": int(at_s * S), "kind": kind, "queue": queue, "message_id": message}
+        row |= {"fairness_key": key, "weight": 1, "cost": 1, "enqueued_at_ns": 1} | more
+        self.rows.append(row)
+
+    def frame(self, spark):
+        return spark.createDataFrame(pa.Table.from_pylist(self.rows, SCHEMA)).persist()
+
+    def write(self, path):
+        pq.write_table(pa.Table.from_pylist(self.rows, SCHEMA), path)
+        return str(path)
+
+
+def rows(frame, *columns):
+    return sorted(tuple(row[name] for name in columns) for row in frame.collect())
+
+
+def test_a_wait_is_split_by_what_it_was_for(spark):
+    story = Story()
+    story.tell(0, "started", queue="")
+    story.tell(0, "created")
+    story.tell(0, "enqueued", "m1", "a")
+    story.tell(0, "enqueued", "m2", "a", until_ns=4 * S)
+    story.tell(4, "due", "m2", "a")
+    story.tell(5, "enqueued", "m3", "b")
+    story.tell(10, "consumers", count=1)  # until here nobody was there; from here on something else holds them back
+    story.tell(13, "leased", "m3", "b", attempt=1)  # now the consumer is busy: it is a matter of turns
+    story.tell(20, "leased", "m1", "a", attempt=1)
+    story.tell(22, "acked", "m3", "b", attempt=1)
+    story.tell(25, "leased", "m2", "a", attempt=1)
+    story.tell(26, "acked", "m1", "a", attempt=1)
+    story.tell(27, "acked", "m2", "a", attempt=1)
+    told = story.frame(spark)
+    steps = history.steps(told)
+    stays = history.stays(steps, told, 27 * S)
+    waits = fairness.waits(stays, steps, told).groupBy("message_id").sum(*fairness.TURNS)
+    assert {row[0]: tuple(each / S for each in row[1:]) for row in waits.collect()} == {
+        "m1": (0, 10, 3, 7),
+        "m2": (4, 6, 3, 12),
+        "m3": (0, 5, 3, 0),
+    }
+
+
+def flooded():
+    """Two keys of one weight and one of three want service for 30 s; `a` is given nothing in the second ten."""
+    story = Story()
+    story.tell(0, "started", queue="")
+    story.tell(0, "created")
+    story.tell(0, "consumers", count=1)
+    for key, count in (("a", 200), ("b", 200), ("c", 400)):
+        for number in range(count):
+            story.tell(0, "enqueued", f"{key}{number}", key, weight=3 if key == "c" else 1)
+    sent = dict.fromkeys("abc", 0)
+    for second in range(30):
+        turns = "abccc" * 2 if not 10 <= second < 20 else "bbccc" * 2
+        for place, key in enumerate(turns):
+            message = f"{key}{sent[key]}"
+            at = second + place / 10 + 0.05
+            weight = 3 if key == "c" else 1
+            story.tell(at, "leased", message, key, weight=weight, attempt=1)
+            story.tell(at + 0.01, "acked", message, key, weight=weight, attempt=1)
+            sent[key] += 1
+    story.tell(30, "counted", count=800 - 300)
+    return story
+
+
+def test_who_was_starved_when_and_by_whom(spark):
+    told = flooded().frame(spark)
+    span = Span(0, 30 * S, 5 * S)
+    steps = history.steps(told).persist()
+    stays = history.stays(steps, told, span.end_ns)
+    cells = fairness.cells(fairness.demand(stays, span), fairness.events(steps, span), span).persist()
+
+    got = {(row.key, row.window): (row.cost, round(row.owed, 6), row.contends) for row in cells.collect()}
+    for window in range(6):
+        fair = not 2 <= window < 4
+        assert got["a", window] == (10 if fair else 0, 10, True)
+        assert got["b", window] == (10 if fair else 20, 10, True)
+        assert got["c", window] == (30, 30, True)
+    [stretch] = fairness.starvation(cells, span).collect()
+    assert (stretch.queue, stretch.key, stretch.from_ns, stretch.to_ns) == ("q", "a", 10 * S, 20 * S)
+    assert (stretch.got, stretch.owed) == (0, 20)
+    assert [(each.key, each.excess) for each in stretch.by_whom] == [("b", 20)]
+    index = {row.window: row.jain for row in fairness.jain(cells).collect()}
+    assert all(index[window] == pytest.approx(1) for window in (0, 1, 4, 5))
+    assert index[2] == pytest.approx((0 + 2 + 1) ** 2 / (3 * (0 + 4 + 1)))
+
+
+def test_a_whole_history_is_proven_and_a_broken_one_is_named(spark, tmp_path):
+    story = flooded()
+    whole = analyse(spark, str(tmp_path / "whole"), now_ms=0, files=story.write(tmp_path / "whole.parquet"), window_s=5)
+    assert whole.summary["conserved"]
+    assert (whole.summary["enqueued"], whole.summary["acked"], whole.summary["pending"]) == (800, 300, 500)
+    page = Path(whole.report).read_text()
+    assert "<b>a</b> was starved in <b>q</b> from 00:00:10 to 00:00:20" in page
+    assert "Every message is accounted for." in page
+
+    story.rows[-1]["count"] = 490
+    story.tell(31, "acked", "a199", "a", attempt=1)
+    story.tell(31, "leased", "nobody", "z", attempt=1, enqueued_at_ns=5 * S)
+    story.tell(32, "enqueued", "b199", "b")
+    del story.rows[700]
+    found = analyse(spark, str(tmp_path / "broken"), now_ms=0, files=story.write(tmp_path / "broken.parquet"))
+    assert not found.summary["conserved"]
+    assert found.summary["missing_entries"] == 1
+    problems = rows(spark.read.parquet(f"{found.folder}/broken"), "message_id", "problem")
+    assert ("a199", "acked while ready") in problems
+    assert ("nobody", "leased without having been enqueued") in problems
+    assert ("b199", "enqueued a second time") in problems
+    assert ("", "the broker counted 490 messages, its history says 499") in problems
+
+
+def test_every_kind_of_entry_is_known():
+    about_queues = {"", "started", "counted", "consumers", "created", "updated", "deleted", "configured"}
+    assert set(client_journal.KINDS.values()) == about_queues | set(history.KINDS)
+
+
+def test_dead_letters_retries_and_redriving_balance(spark):
+    story = Story()
+    story.tell(0, "created")
+    story.tell(0, "created", queue="q.dlq")
+    story.tell(1, "enqueued", "m", "a")
+    story.tell(2, "leased", "m", "a", attempt=1)
+    story.tell(3, "nacked", "m", "a", attempt=1, until_ns=5 * S)
+    story.tell(5, "due", "m", "a")
+    story.tell(6, "leased", "m", "a", attempt=2)
+    story.tell(7, "dead", "m", "a", attempt=2, target="q.dlq")
+    story.tell(8, "counted", queue="q.dlq", count=1)
+    told = story.frame(spark)
+    steps = history.steps(told)
+    stays = history.stays(steps, told, 9 * S)
+    books, mismatched = history.balance(told)
+    assert rows(books, "queue", "enqueued", "moved_in", "dead", "holds") == [("q", 1, 0, 1, 0), ("q.dlq", 0, 1, 0, 1)]
+    assert mismatched.count() == 0
+    assert history.broken(steps, 0).count() == 0
+    assert rows(history.ends(stays, steps), "queue", "message_id", "end") == [("q.dlq", "m", "dead")]
+    [cell] = fairness.events(steps, Span(0, 9 * S, 9 * S)).where("queue = 'q'").collect()
+    assert (cell.leased, cell.retries, cell.dead, cell.cost, cell.retry_cost) == (2, 1, 1, 2, 1)
+
+
+def test_a_live_broker_is_read_and_accounted_for(spark, tmp_path):
+    with ServerProcess(config="[journal]\nenabled = true\n") as server, Client(server.addr) as client:
+        client.create_queue("orders", fairness_header="tenant", max_attempts=2)
+        for tenant in ("ada", "bob"):
+            for number in range(20):
+                client.enqueue("orders", {"tenant": tenant}, b"x", delay_ms=60_000 if number == 0 else 0)
+        with client.consume("orders", max_in_flight=5) as messages:
+            for count, message in enumerate(messages):
+                message.nack("no") if count % 5 == 0 else message.ack()
+                if count == 34:
+                    break
+        found = analyse(spark, str(tmp_path / "out"), now_ms=0, broker=server.addr)
+        held = {info.name: client.queue_stats(info.name) for info in client.list_queues()}
+    summary = found.summary
+    assert summary["conserved"], summary
+    assert summary["enqueued"] == 40
+    assert summary["acked"] + summary["dead"] + summary["pending"] == 40
+    books = {row.queue: row for row in spark.read.parquet(f"{found.folder}/conservation").collect()}
+    assert sum(row.holds for row in books.values()) == summary["dead"] + summary["pending"]
+    assert set(books) <= set(held)
+
+
+def test_what_is_no_journal_is_refused(spark, tmp_path):
+    pq.write_table(pa.table({"seq": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(BadInput, match="missing columns at_ns, kind, queue"):
+        analyse(spark, str(tmp_path / "out"), now_ms=0, files=str(tmp_path / "a.parquet"))
+    with pytest.raises(BadInput, match=r"there are no \.parquet files"):
+        analyse(spark, str(tmp_path / "out"), now_ms=0, files=str(tmp_path / "nothing"))
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
