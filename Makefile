@@ -2,7 +2,8 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench bench-jobs bench-spark demo demo-reconcile demo-pipeline proto fmt pins clean
+.PHONY: help setup check test bench bench-jobs bench-spark bench-peers bench-guard bench-growth demo demo-reconcile demo-pipeline
+.PHONY: proto fmt pins clean
 
 PY := .venv/bin/python
 STAMP := .venv/.setup-done
@@ -39,6 +40,17 @@ bench: setup ## Run the benchmarks
 bench-jobs: setup ## Jobs beside Celery, RQ, Huey and Dramatiq (installs them first)
 	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[bench]'
 	@$(PY) -m benchmarks.jobs $(ARGS)
+
+bench-peers: setup ## Fila beside Redis Streams, RabbitMQ, NATS and beanstalkd (installs them first)
+	@scripts/peers
+	@$(PY) -m benchmarks.peers $(ARGS)
+
+bench-growth: setup ## Whether the cost of a message stays flat as everything grows
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[bench]'
+	@$(PY) -m benchmarks.growth $(ARGS)
+
+bench-guard: setup ## Fails when a hot path has become clearly slower; part of a release
+	@$(PY) -m benchmarks.guard $(ARGS)
 
 demo: setup ## Fair delivery with a crash in the middle, on a real server
 	@$(PY) examples/demo/run.py $(ARGS)

@@ -84,14 +84,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="small counts and one repeat: shows that it runs, no figures"
     )
-    parser.add_argument("--repeat", type=_positive, metavar="N", help="repeats of each workload (default 3)")
+    parser.add_argument("--repeat", type=positive, metavar="N", help="repeats of each workload (default 3)")
     parser.add_argument("--only", type=_workloads, default=WORKLOADS, metavar="NAMES", help=f"some of: {names}")
-    parser.add_argument("--messages", type=_positive, metavar="N", help="messages of enqueue, drain and lifecycle")
+    parser.add_argument("--messages", type=positive, metavar="N", help="messages of enqueue, drain and lifecycle")
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="FOLDER", help="where the JSON file goes")
     return parser
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")

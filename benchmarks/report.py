@@ -53,12 +53,16 @@ class Display:
         else:
             print(text, flush=True)
 
+    def done(self, text: str) -> None:
+        """One step is over, and what is to be said of it."""
+        self.line(text)
+        if self._progress is not None:
+            self._progress.advance(self._task)
+
     def sampled(self, workload: Workload, index: int, sample: Sample) -> None:
         shown = [figure for figure in workload.figures if figure.shown][:2]
         figures = ", ".join(f"{figure.label} {_number(sample.figures[figure.name], figure.unit)}" for figure in shown)
-        self.line(f"{workload.name} {index + 1}: {figures}")
-        if self._progress is not None:
-            self._progress.advance(self._task)
+        self.done(f"{workload.name} {index + 1}: {figures}")
 
     def table(self, report: Report) -> None:
         """All figures that are meant to be read, with what the design asks for."""
@@ -87,7 +91,7 @@ def _row(figure: Figure, spread: Spread, ratio: Spread | None) -> tuple[str, str
     if figure.goal:
         goal = f"{figure.goal.sign} {_number(figure.goal.value, figure.unit)}"
         met = "yes" if figure.goal.met_by(spread.median) else "no"
-    low_high = f"{_digits(spread.min)} - {_digits(spread.max)}"
+    low_high = f"{digits(spread.min)} - {digits(spread.max)}"
     return (
         figure.label,
         _number(spread.median, figure.unit),
@@ -117,10 +121,10 @@ def _table(report: Report, *, plain: bool) -> Table:
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{_digits(value)} {unit}"
+    return f"{digits(value)} {unit}"
 
 
-def _digits(value: float) -> str:
+def digits(value: float) -> str:
     """Three figures that matter, and whole thousands in full."""
     if abs(value) >= 100:
         return f"{value:,.0f}"

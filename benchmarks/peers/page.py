@@ -1,0 +1,167 @@
+"""The comparison as a page for people: every figure with its spread, how it was measured, and where Fila loses."""
+
+from collections.abc import Sequence
+
+from benchmarks.peers.results import Cell, Comparison, Standing, standings
+from benchmarks.peers.workloads import Figure, Workload
+from benchmarks.report import digits
+
+_METHOD = """\
+- **Real servers.** Each is a process on a loopback port with an empty temporary folder, started anew for every single
+  measurement, with the settings it comes with but for what the table above states. Producers and consumers are Python
+  processes of their own.
+- **Confirmed means the same for all**: it survives `kill -9` of the server. Not the same for all is what a power loss
+  takes, so Fila and Redis are also measured in their strict setting; compare `fsync first` with `fsync first`.
+- **The fastest way that each Python client has** to move many messages: batches, pipelines, windows. Event loops are
+  uvloop's.
+- **Only the work is timed.** A client connects first, waits for a common starting signal, and closes after the clock
+  has stopped. A consumer's time ends when the server has its last acknowledgement.
+- **CPU seconds** are user and system time of all threads between the same two moments; of RabbitMQ, the Erlang
+  machine's.
+- **Alternating.** In every repeat each workload goes through all peers, in one order and in the next repeat in the
+  opposite one, so that a slow minute does not hit one of them alone. Shown are the median and, in brackets, the
+  smallest and largest.
+"""
+
+_LIMITS = """\
+- One machine, and the clients share its cores with the server: a client that needs less CPU leaves more for its
+  server. In another language the clients, and so the figures, would differ.
+- One node each. RabbitMQ's quorum queues, NATS and Redis are built to be replicated, which Fila is not; what that is
+  worth is not in these figures.
+- One queue, one producer, one consumer, loopback, no TLS. Nothing here says how many connections or queues a server
+  can hold.
+- The versions are those that the machine's distribution has, or the newest where they are built from source; others
+  may be faster.
+- beanstalkd's known Python clients cannot pipeline. Its figures are those of its protocol on a plain socket, which
+  few users have.
+- Redis and beanstalkd keep what they hold in memory, so that a backlog is bounded by it.
+- Quiet tenants share one queue with the noisy one, since that is the case that fair scheduling is for. With a queue
+  for each tenant and a consumer that takes from them in turn, the others would serve them as soon, for as many queues
+  as they can have.
+- Backlogs fit into the page cache: nothing is read from a disk.
+"""
+
+
+def render(comparison: Comparison, picture: str, command: str) -> str:
+    """The whole page, in Markdown."""
+    parts = [
+        "# Beside other brokers",
+        f"Made by `{command}`; do not edit. Every repeat is in the JSON file that the command names.",
+        *(
+            ["**A quick run: it shows that the command works and says nothing about speed.**"]
+            if comparison.quick
+            else []
+        ),
+        f"![Fila beside other brokers]({picture})",
+        "## Who",
+        _who(comparison),
+        *(
+            ["Not measured: " + "; ".join(f"{name}: {why}" for name, why in comparison.skipped.items()) + "."]
+            * bool(comparison.skipped)
+        ),
+        "## How",
+        _METHOD.rstrip(),
+        _where(comparison),
+        "## Figures",
+        *[_section(comparison, workload, size) for workload, size in comparison.settings()],
+        "## Where Fila loses, and where it wins",
+        _verdict(standings(comparison), comparison),
+        "## How far these figures carry",
+        _LIMITS.rstrip(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _where(comparison: Comparison) -> str:
+    machine = comparison.machine
+    before, after = machine["load_average"][0], comparison.load_average_after[0]
+    return (
+        f"Measured on {machine['cores']} cores ({machine['cpu']}), {machine['memory_bytes'] / 1e9:.0f} GB, "
+        f"{machine['system']}, Python {machine['python']}, commit `{machine['revision']}`, {comparison.began}, "
+        f"{comparison.repeat} repeats, {comparison.seconds / 60:.0f} minutes; load average {before:g} before and "
+        f"{after:g} after."
+    )
+
+
+def _who(comparison: Comparison) -> str:
+    rows = [
+        (facts["title"], facts["server"], facts["fsync"], facts["durability"], facts["client"], facts["client_version"])
+        for facts in comparison.peers.values()
+    ]
+    return table(
+        ("peer", "version", "fsync", "what a confirmation means", "client and its mode", "client version"), rows
+    )
+
+
+def _section(comparison: Comparison, workload: Workload, size: int) -> str:
+    counts = {
+        "one_by_one": f"{comparison.scale['one_by_one']:,} messages",
+        "latency": f"{comparison.scale['latency_seconds']:g} s",
+        "tenants": f"backlog of {comparison.scale['noisy']:,}",
+        "restart": f"{comparison.scale['pending']:,} messages",
+    }
+    count = counts.get(workload.name, f"{comparison.scale['messages']:,} messages")
+    heading = ("peer", "fsync", *(f"{figure.label}, {figure.unit}" for figure in workload.figures))
+    cells = comparison.measured(workload, size)
+    best = {figure.name: _best(cells, figure) for figure in workload.figures}
+    rows = [
+        (
+            f"{comparison.peers[cell.peer]['title']} {comparison.peers[cell.peer]['server']}",
+            comparison.peers[cell.peer]["fsync"],
+            *(_value(cell, figure, bold=best[figure.name] == cell.peer) for figure in workload.figures),
+        )
+        for cell in cells
+    ]
+    failed = [
+        f"{comparison.peers[cell.peer]['title']}: {cell.error}"
+        for cell in comparison.cells
+        if cell.error and (cell.workload, cell.size) == (workload.name, size)
+    ]
+    parts = [
+        f"### {workload.title[:1].upper()}{workload.title[1:]}, {size:,} B",
+        f"{count}; {workload.what}.",
+        table(heading, rows),
+    ]
+    return "\n\n".join(parts + failed)
+
+
+def _best(cells: Sequence[Cell], figure: Figure) -> str:
+    pick = max if figure.better == "high" else min
+    return pick(cells, key=lambda cell: cell.spread(figure.name).median).peer
+
+
+def _value(cell: Cell, figure: Figure, *, bold: bool) -> str:
+    spread = cell.spread(figure.name)
+    median = f"**{digits(spread.median)}**" if bold else digits(spread.median)
+    return f"{median} ({digits(spread.min)} - {digits(spread.max)})" if len(cell.samples) > 1 else median
+
+
+def _verdict(found: Sequence[Standing], comparison: Comparison) -> str:
+    """Each figure of ours against the best of the others: the worst first."""
+    if not found:
+        return "Nothing to compare."
+    rows = [
+        (
+            f"{each.workload.title}, {each.size:,} B",
+            each.figure.label,
+            f"{digits(each.ours)} {each.figure.unit}",
+            f"{digits(each.best)} {each.figure.unit}, {comparison.peers[each.best_peer]['title']}",
+            _words(each.lead),
+        )
+        for each in sorted(found, key=lambda each: each.lead)
+    ]
+    behind = sum(each.lead < 1 for each in found)
+    told = (
+        "Fila in its default setting beside the best of the others, figure by figure, whatever that one guarantees. "
+        f"Fila is behind in {behind} of {len(found)}."
+    )
+    return told + "\n\n" + table(("workload", "figure", "Fila", "best of the others", "Fila is"), rows)
+
+
+def _words(lead: float) -> str:
+    return f"{digits(lead)} x better" if lead >= 1 else f"{digits(1 / lead) if lead else 'far more than 1'} x worse"
+
+
+def table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join("| " + " | ".join(each.replace("|", "\\|") for each in line) + " |" for line in lines)
