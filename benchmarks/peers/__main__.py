@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.__main__ import RESULTS, positive
+from benchmarks.harness import end_on_sigterm
 from benchmarks.peers.page import render
 from benchmarks.peers.peers import PEERS, Peer
 from benchmarks.peers.plot import draw
@@ -32,6 +33,7 @@ PAGE = "benchmarks-peers"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what was asked for."""
     options = _parser().parse_args(arguments)
+    end_on_sigterm()
     if options.render:
         comparison = Comparison.from_json(json.loads(options.render.read_text()))
         _publish(comparison, options.page or DOCS)
