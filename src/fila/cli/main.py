@@ -24,6 +24,7 @@ from fila.cli.pipeline import pipeline
 from fila.cli.queues import queue
 from fila.cli.reconcile import reconcile
 from fila.cli.session import Session, global_options
+from fila.cli.stream import stream
 from fila.cli.throttle import throttle
 from fila.cli.top import top
 from fila.cli.worker import worker
@@ -112,6 +113,7 @@ cli.add_command(consume)
 cli.add_command(worker)
 cli.add_command(reconcile)
 cli.add_command(pipeline)
+pipeline.add_command(stream)
 cli.add_command(config)
 cli.add_command(throttle)
 cli.add_command(hook)

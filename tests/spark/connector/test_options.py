@@ -39,6 +39,7 @@ def test_names_know_no_case_and_times_have_units():
         {"group": " "},
         {"journal": "true"},
         {"surprise": "1"},
+        {"pollWait": "1s", "retryTimeout": "500ms"},
     ],
 )
 def test_what_makes_no_sense_is_refused(given):

@@ -7,6 +7,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
 from fila import OutgoingMessage
+from tests.e2e.support import eventually
 
 PATIENCE_S = 100
 
@@ -87,6 +88,18 @@ class TestQueueStream:
         assert sorted(first) == sorted(second)
         assert sorted(reading.rows) == sorted(texts(20))
         assert client.queue_stats(queue).summary.in_flight == 0
+
+    def test_a_query_that_has_ended_holds_nothing_beyond_its_lease(self, spark, broker, client, queue, tmp_path):
+        """Its heartbeat ends with it."""
+        fill(client, queue, 5)
+
+        def fail(_):
+            raise ValueError("no")
+
+        query = Reading(spark, broker, queue, tmp_path, lease="3s").start(fail)
+        with pytest.raises(Exception, match="no"):
+            query.awaitTermination(PATIENCE_S)
+        eventually(lambda: client.queue_stats(queue).summary.in_flight == 0, "the lease to end")
 
     def test_a_new_checkpoint_goes_on_where_the_group_is(self, spark, broker, client, queue, tmp_path):
         fill(client, queue, 5)

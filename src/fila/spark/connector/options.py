@@ -161,14 +161,19 @@ def stream_read(options: Mapping[str, str], columns: tuple[str, ...]) -> StreamR
     if "journal" in options:
         raise OptionError("the journal can be read by spark.read, not by readStream")
     given = _Given(options, known)
+    broker, poll_ms = given.broker(), given.duration_ms("pollWait", 500, 0, 10_000)
+    if poll_ms >= broker.retry_ms:
+        raise OptionError(
+            f"option 'pollWait' is {poll_ms} ms: it must be less than 'retryTimeout', {broker.retry_ms} ms"
+        )
     return StreamRead(
-        given.broker(),
+        broker,
         given.text("queue"),
         given.text("group"),
-        given.number("maxMessagesPerTrigger", 50_000, 1, 10_000_000),
+        given.number("maxMessagesPerTrigger", 50_000, 1, 1_000_000),
         given.number("partitions", 2, 1, MAX_PARTITIONS),
         given.duration_ms("lease", 900_000, 1_000, 24 * 3_600_000),
-        given.duration_ms("pollWait", 500, 0, 10_000),
+        poll_ms,
         given.flag("failOnDataLoss", default=True),
         given.columns(columns),
     )

@@ -1,0 +1,108 @@
+"""`fila pipeline stream`: reports from a queue, reconciled as they come. Spark is imported by the command itself."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fila.cli import output
+from fila.cli.pipeline import _options, _rules, _spark
+from fila.cli.session import DEFAULT_ADDR, Session, pass_session
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fila pipeline stream --queue reports --metrics metrics/ --out streamed
+  fila pipeline stream --queue reports --metrics metrics/ --out streamed --once
+  fila pipeline stream --queue reports --metrics hdfs:///m --out hdfs:///o --every 60 --master spark://host:7077"""
+)
+@click.option("--broker", metavar="HOST:PORT", help=f"Where the broker is (default {DEFAULT_ADDR}).")
+@click.option("--queue", required=True, metavar="QUEUE", help="Where reports come from, each as JSON.")
+@click.option("--metrics", required=True, metavar="PATH", help="What platforms tell: files. New ones are taken in.")
+@click.option("--out", required=True, metavar="FOLDER", help="Where runs and the checkpoint are kept.")
+@click.option(
+    "--config",
+    "config_path",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Rules, as TOML: sections tiers, growth, trust, retries, alerts.",
+)
+@click.option("--group", default="reconcile", show_default=True, metavar="NAME", help="Who reads: one for each stream.")
+@click.option("--discrepancies", metavar="QUEUE", help="Where discrepancies go (default: QUEUE.discrepancies).")
+@click.option("--alerts", metavar="QUEUE", help="Where alerts go (default: QUEUE.alerts).")
+@click.option("--refused", metavar="QUEUE", help="Where what is no report goes (default: the dead-letter queue).")
+@click.option(
+    "--max-messages", type=click.IntRange(min=1), default=50_000, show_default=True, help="Reports in a batch, at most."
+)
+@click.option("--lease", default="15m", show_default=True, help="How long reports stay with a stream that is down.")
+@click.option("--every", type=click.IntRange(min=0), default=10, show_default=True, help="Seconds between batches.")
+@click.option("--once", is_flag=True, help="Read what is there, and end.")
+@_options
+@pass_session
+def stream(
+    session: Session,
+    /,
+    broker: str | None,
+    queue: str,
+    metrics: str,
+    out: str,
+    config_path: Path | None,
+    every: int,
+    once: bool,
+    master: str | None,
+    as_json: bool,
+    **names: Any,
+) -> None:
+    """Reconcile reports from a queue as they come, until Ctrl-C.
+
+    Each batch is a run in FOLDER. What it finds goes to queues, once, also when the command is killed and started
+    again: discrepancies, alerts, and what is no report with the reason.
+    """
+    if broker is not None:
+        session.addr = broker
+    totals = {"batches": 0, "received": 0, "refused": 0, "repeated": 0, "new": 0}
+    with _spark("fila stream", master) as (spark, say):
+        from fila.spark import stream as streaming
+
+        def on_batch(counts: dict[str, int]) -> None:
+            totals["batches"] += 1
+            for name, count in counts.items():
+                totals[name] += count
+            say(f"{totals['batches']:,} batches, {totals['new']:,} reports")
+
+        chosen = {name: value for name, value in names.items() if value is not None}
+        queues = streaming.Queues.beside(session.addr, queue, **chosen)
+        _make_queues(session, queues.discrepancies, queues.alerts)
+        query = streaming.start(
+            spark,
+            queues,
+            metrics,
+            out,
+            clock_ms=lambda: time.time_ns() // 1_000_000,
+            settings=_rules(config_path),
+            trigger={"availableNow": True} if once else {"processingTime": f"{every} seconds"},
+            on_batch=on_batch,
+        )
+        say("waiting for reports")
+        try:
+            streaming.wait(query)
+        except KeyboardInterrupt:
+            query.stop()
+    if session.as_json or as_json:
+        output.emit_json({**totals, "out": out})
+        return
+    output.pairs([(name, f"{count:,}") for name, count in totals.items()])
+    click.echo(f"\nRuns are in {out}")
+
+
+def _make_queues(session: Session, *names: str) -> None:
+    """Makes those that are not there."""
+    with session.client() as client:
+        there = {queue.name for queue in client.list_queues()}
+        for name in names:
+            if name not in there:
+                client.create_queue(name)
