@@ -10,6 +10,7 @@ Rules of this file:
 - The checkpoint is in the output folder: one does not make sense without the other.
 """
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ class Queues:
     alerts: str
     #: For what is no report. By default the dead-letter queue of `reports`.
     refused: str
-    #: Whom the reports are claimed for, and who sends: one name for each stream.
+    #: Whom the reports are claimed for: one name for each stream.
     group: str = "reconcile"
     max_messages: int = 50_000
     lease: str = "15m"
@@ -92,11 +93,12 @@ def start(
         .load()
     )
 
-    runs = Runs(Files(spark), out)
+    files = Files(spark)
+    runs = Runs(files, out)
 
     def batch(frame: DataFrame, number: int) -> None:
         counts = Batch(spark, out, clock_ms(), settings, lambda _: None).take(frame, number, metrics)
-        send(spark, queues, runs.path(number + 1), number)
+        send(spark, queues, runs.path(number + 1), producer_of(files, out), number)
         on_batch(counts)
 
     writer = reports.writeStream.foreachBatch(batch).option("checkpointLocation", f"{out}/checkpoint")
@@ -162,7 +164,12 @@ def parsed(messages: DataFrame) -> DataFrame:
     return messages.select("message_id", "payload", said.alias("said")).select("message_id", "payload", "said.*")
 
 
-def send(spark: SparkSession, queues: Queues, run: str, number: int) -> None:
+def producer_of(files: Files, out: str) -> str:
+    """Who sends what the runs in a folder say. A new checkpoint counts batches anew, so it has a name of its own."""
+    return f"spark-{json.loads(files.read(f'{out}/checkpoint/metadata'))['id']}"
+
+
+def send(spark: SparkSession, queues: Queues, run: str, producer: str, number: int) -> None:
     """Put what a run found into queues, once: discrepancies, alerts, and what was refused with the reason."""
     results = spark.read.parquet(f"{run}/gold/results").where(~F.col("status").isin(*_FINE))
     alerts = spark.read.parquet(f"{run}/gold/alerts")
@@ -177,7 +184,7 @@ def send(spark: SparkSession, queues: Queues, run: str, number: int) -> None:
         .write.format("fila")
         .mode("append")
         .options(addr=queues.addr, retryTimeout=queues.retry_timeout)
-        .options(producer=f"{queues.reports}/{queues.group}", runId=number)
+        .options(producer=producer, runId=number)
         .save()
     )
 
