@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench bench-jobs bench-spark bench-peers bench-guard bench-growth demo demo-reconcile demo-pipeline
+.PHONY: help setup check test bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
 .PHONY: proto fmt pins clean
 
 PY := .venv/bin/python
@@ -63,6 +63,9 @@ demo-pipeline: setup ## Fairness and reconciliation on Spark, on a real server's
 
 bench-spark: setup ## Bulk reconciliation of 5 million reports beside the bare join
 	@$(PY) -m benchmarks.spark $(ARGS)
+
+bench-connector: setup ## Spark's source and sink on a real server beside the plain SDK
+	@$(PY) -m benchmarks.connector $(ARGS)
 
 proto: setup ## Generate the Python code of proto/
 	@scripts/proto
