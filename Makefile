@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
+.PHONY: help setup check test test-spark bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
 .PHONY: proto fmt pins clean
 
 PY := .venv/bin/python
@@ -25,14 +25,16 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup
 check: setup ## Lint, format, types, import direction, generated code
 	@scripts/check
 
-# Spark's tests share one session, so they run in one process of their own, after the others.
-test: setup ## Run the tests in parallel (TESTS="path -k name" for some)
+test: setup ## Run the tests in parallel, but for those on Spark (TESTS="path -k name" for some)
 ifeq ($(TESTS),tests)
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark
-	@$(PY) -m pytest -q tests/spark
 else
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
 endif
+
+# They share one session, so they run in one process; on two cores they take many minutes.
+test-spark: setup ## Run the tests on Spark
+	@$(PY) -m pytest -q tests/spark
 
 bench: setup ## Run the benchmarks
 	@$(PY) -m benchmarks $(ARGS)
