@@ -117,7 +117,7 @@ def next_of(queue: QueueState, now: int) -> Found:
         return Found(seq, lane, cost, State.READY)
     waiting = [key for key in queue.keys.values() if key.ready]
     if waiting:
-        return first_of(queue, min(waiting, key=_oldest).name)
+        return first_of(queue, min(waiting, key=lambda key: key.oldest).name)
     raise NoSuchMessage(f"nothing waits in queue {quoted(queue.name)}")
 
 
@@ -293,7 +293,3 @@ def _position(lane: Lane, seq: int) -> int | None:
 def _older(lane: Lane, seq: int) -> int:
     """How many messages of a lane are older."""
     return bisect_left(lane.fifo, seq) + sum(1 for back in lane.back if back < seq)
-
-
-def _oldest(key: FairKey) -> int:
-    return min(lane.oldest for lane in key.lanes.values())

@@ -133,7 +133,7 @@ SORTS: dict[str, Callable[[FairKey], Any]] = {
     "pending": lambda key: (key.ready, key.delivered),
     "delivered": lambda key: (key.delivered, key.ready),
     "weight": lambda key: (key.weight, key.ready),
-    "oldest": lambda key: -_oldest(key) if key.ready else -(1 << 64),
+    "oldest": lambda key: -key.oldest if key.ready else -(1 << 64),
 }
 """Largest first. By "name", which is not among them, the smallest first."""
 
@@ -166,7 +166,7 @@ class _Totals:
         self.delivered += key.delivered
         self.runnable += key.ready
         if key.ready:
-            oldest = _oldest(key)
+            oldest = key.oldest
             self.oldest = min(self.oldest or oldest, oldest)
         if key.throttled:
             for lane in key.lanes.values():
@@ -245,7 +245,7 @@ def _key_stats(key: FairKey, totals: _Totals, ledger: Ledger) -> KeyStats:
         deficit=key.deficit,
         share=key.delivered / totals.delivered if totals.delivered else 0.0,
         entitlement=key.weight / totals.weight,
-        oldest_at=_oldest(key) if key.ready else 0,
+        oldest_at=key.oldest if key.ready else 0,
         parked=key.place == PARKED,
         waits=deepcopy(ledger.keys.get(key.name)),
     )
@@ -279,7 +279,3 @@ def _throttle_stats(queue: QueueState, totals: _Totals, now: int) -> list[Thrott
         for throttle in sorted(totals.throttles, key=lambda throttle: (-standing.get(throttle, 0), throttle.name))
         if throttle.limit is not None or throttle in standing
     ]
-
-
-def _oldest(key: FairKey) -> int:
-    return min(lane.oldest for lane in key.lanes.values())

@@ -31,7 +31,7 @@ def pipeline() -> None:
     """Run data pipelines on Spark, here or on a cluster. Needs fila[spark] and Java 17 or newer."""
 
 
-def _options(command: _Command) -> _Command:
+def spark_options(command: _Command) -> _Command:
     """Where Spark runs, and how to answer."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Answer in JSON."),
@@ -61,7 +61,7 @@ Examples:
 )
 @click.option("--broker", metavar="HOST:PORT", help="Put reports that wait for figures back there, as delayed jobs.")
 @click.option("--queue", default="reconcile", show_default=True, metavar="QUEUE", help="The queue of these jobs.")
-@_options
+@spark_options
 @pass_session
 def reconcile(
     session: Session,
@@ -80,11 +80,11 @@ def reconcile(
     Parquet, CSV and lines of JSON, also mixed. Rows that make no sense are kept with the reason. A second run into the
     same folder takes in what is new and changes nothing else. Ends with a summary and a page with plots.
     """
-    with _spark("fila reconcile", master) as (spark, say):
+    with spark_session("fila reconcile", master) as (spark, say):
         from fila.spark import bulk, retries
 
         now_ms = time.time_ns() // 1_000_000
-        rules = _rules(config_path)
+        rules = read_rules(config_path)
         outcome = bulk.reconcile(spark, reports, metrics, out, now_ms=now_ms, settings=rules, say=say)
         summary = dict(outcome.summary)
         if broker is not None:
@@ -117,7 +117,7 @@ Examples:
     metavar="SECONDS",
     help="How finely time is cut (default: about 60 windows).",
 )
-@_options
+@spark_options
 @pass_session
 def fairness(
     session: Session,
@@ -137,7 +137,7 @@ def fairness(
         raise click.UsageError("give either --journal or --broker")
     if broker is not None:
         session.addr = broker
-    with _spark("fila fairness", master) as (spark, say):
+    with spark_session("fila fairness", master) as (spark, say):
         from fila.spark import analysis
 
         now_ms = time.time_ns() // 1_000_000
@@ -165,7 +165,7 @@ Examples:
 @click.option("--master", metavar="URL", help="Where Spark runs (default local[*]: all cores of this machine).")
 def sample(folder: str, count: int, affiliates: int, seed: int, master: str | None) -> None:
     """Make up reports and metrics in FOLDER, for a first try."""
-    with _spark("fila sample", master) as (spark, say):
+    with spark_session("fila sample", master) as (spark, say):
         from fila.spark.sample import Sample, metrics, reports
 
         wanted = Sample(count, time.time_ns() // 1_000_000, affiliates=affiliates, seed=seed)
@@ -181,7 +181,7 @@ def sample(folder: str, count: int, affiliates: int, seed: int, master: str | No
 
 
 @contextlib.contextmanager
-def _spark(name: str, master: str | None) -> Iterator[tuple[Any, Callable[[str], None]]]:
+def spark_session(name: str, master: str | None) -> Iterator[tuple[Any, Callable[[str], None]]]:
     """A session that ends with the command, and a way to say how far it is. Failures are said in one line."""
     try:
         from fila.spark.errors import PipelineError
@@ -210,7 +210,7 @@ def _status() -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(output.printable(text))
 
 
-def _rules(path: Path | None) -> Settings:
+def read_rules(path: Path | None) -> Settings:
     import tomllib
 
     from fila.reconcile.domain.settings import DEFAULTS, Settings, SettingsError

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fila.cli import output
-from fila.cli.pipeline import _options, _rules, _spark
+from fila.cli.pipeline import read_rules, spark_options, spark_session
 from fila.cli.session import DEFAULT_ADDR, Session, pass_session
 
 
@@ -41,7 +41,7 @@ Examples:
 @click.option("--lease", default="15m", show_default=True, help="How long reports stay with a stream that is down.")
 @click.option("--every", type=click.IntRange(min=0), default=10, show_default=True, help="Seconds between batches.")
 @click.option("--once", is_flag=True, help="Read what is there, and end.")
-@_options
+@spark_options
 @pass_session
 def stream(
     session: Session,
@@ -65,7 +65,7 @@ def stream(
     if broker is not None:
         session.addr = broker
     totals = {"batches": 0, "received": 0, "refused": 0, "repeated": 0, "new": 0}
-    with _spark("fila stream", master) as (spark, say):
+    with spark_session("fila stream", master) as (spark, say):
         from fila.spark import stream as streaming
 
         def on_batch(counts: dict[str, int]) -> None:
@@ -83,7 +83,7 @@ def stream(
             metrics,
             out,
             clock_ms=lambda: time.time_ns() // 1_000_000,
-            settings=_rules(config_path),
+            settings=read_rules(config_path),
             trigger={"availableNow": True} if once else {"processingTime": f"{every} seconds"},
             on_batch=on_batch,
         )

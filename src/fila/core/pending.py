@@ -250,6 +250,11 @@ class FairKey:
         self.tickets: dict[Throttle, int] | None = None
 
     @property
+    def oldest(self) -> int:
+        """The oldest message that waits, of which there must be one."""
+        return min(lane.oldest for lane in self.lanes.values())
+
+    @property
     def blocked(self) -> bool:
         """Whether throttles hold up all that waits."""
         return self.shut == len(self.lanes)

@@ -58,12 +58,12 @@ def reconcile(
 ) -> Outcome:
     """Take in what is new at `reports` and `metrics`, and write a run to `out`. Raises PipelineError."""
     try:
-        return _Run(spark, out, now_ms, settings, say).run({"reports": reports, "metrics": metrics})
+        return Run(spark, out, now_ms, settings, say).run({"reports": reports, "metrics": metrics})
     except PySparkException as error:
         raise PipelineError(f"Spark stopped: {str(error).strip().splitlines()[0]}") from error
 
 
-class _Run:
+class Run:
     def __init__(self, spark: SparkSession, out: str, now_ms: int, settings: Settings, say: Say) -> None:
         self._spark = spark
         self._files = Files(spark)
@@ -74,7 +74,7 @@ class _Run:
 
     def run(self, inputs: dict[str, str]) -> Outcome:
         before = self._runs.last()
-        if before is not None and before.rules != _rules(self._settings):
+        if before is not None and before.rules != rules_text(self._settings):
             raise BadInput(
                 f"{self._runs.out} was made under other rules, and results of both would be mixed: use another --out"
             )
@@ -92,7 +92,7 @@ class _Run:
             manifest = Manifest(
                 run=before.run + 1 if before else 1,
                 as_of_ms=self._now_ms,
-                rules=_rules(self._settings),
+                rules=rules_text(self._settings),
                 inputs={name: _merged(known.get(name, {}), files) for name, files in new.items()},
             )
             shown = page.figures(self._spark, staged, self._previous(before, "gold/affiliates"), self._settings)
@@ -199,7 +199,7 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, frames)
 
 
-def _rules(settings: Settings) -> dict[str, Any]:
+def rules_text(settings: Settings) -> dict[str, Any]:
     return asdict(settings)
 
 

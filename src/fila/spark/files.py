@@ -70,7 +70,10 @@ class Files:
             stream.close()
 
     def write(self, where: str, text: str) -> None:
-        """Writes the file so that it is either the old one or the whole new one."""
+        """Writes the file so that it is either the old one or the whole new one.
+
+        A file system that does not rename over a file has neither for a moment.
+        """
         path, system = self._at(where)
         draft = self._jvm.org.apache.hadoop.fs.Path(path.getParent(), f".{path.getName()}.part")
         stream = system.create(draft, True)
@@ -78,8 +81,9 @@ class Files:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        system.delete(path, False)
-        system.rename(draft, path)
+        if not system.rename(draft, path):
+            system.delete(path, False)
+            system.rename(draft, path)
 
     def rename(self, source: str, target: str) -> bool:
         """Moves a folder in one step. False when something is there already."""

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from fila.reconcile.domain.models import Status
 from fila.reconcile.domain.settings import DEFAULTS, Settings
 from fila.spark import sources, tables
-from fila.spark.bulk import _rules, _Run
+from fila.spark.bulk import Run, rules_text
 from fila.spark.errors import BadInput, PipelineError
 from fila.spark.files import Files
 from fila.spark.gold import OPEN
@@ -105,7 +105,7 @@ def start(
     return writer.trigger(**(trigger or {"processingTime": "0 seconds"})).queryName(f"fila-{queues.group}").start()
 
 
-class Batch(_Run):
+class Batch(Run):
     """One batch as a run of the bulk pipeline, whose reports come from messages."""
 
     def take(self, received: DataFrame, number: int, metrics: str) -> dict[str, int]:
@@ -119,7 +119,7 @@ class Batch(_Run):
                 f"{self._runs.out} has {done} runs, and batch {number} is to be written: the checkpoint in it is not "
                 "the one that wrote them. Begin anew in another folder"
             )
-        if before is not None and before.rules != _rules(self._settings):
+        if before is not None and before.rules != rules_text(self._settings):
             raise BadInput(f"{self._runs.out} was made under other rules: use another folder, with another group")
         with self._runs.stage() as staged:
             manifest = self._write(received, number, metrics, before, staged)
@@ -136,7 +136,7 @@ class Batch(_Run):
         }
         self._decide(staged, before)
         inputs = known | {file.path: (file.size, file.modified_ms) for file in found}
-        return Manifest(number + 1, self._now_ms, _rules(self._settings), {"metrics": inputs}, counts)
+        return Manifest(number + 1, self._now_ms, rules_text(self._settings), {"metrics": inputs}, counts)
 
     def _take_in_messages(self, received: DataFrame, staged: str, before: Manifest | None) -> dict[str, int]:
         """Writes bronze and silver of the reports. Returns what became of them."""
