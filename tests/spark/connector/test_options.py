@@ -7,9 +7,11 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.types import IntegerType, MapType, StringType, StructField, StructType
 
 from fila.spark.connector import options
 from fila.spark.connector.claims import ClaimReader, ClaimSlice
+from fila.spark.connector.datasource import FilaDataSource
 from fila.spark.connector.options import OptionError
 from fila.spark.connector.rows import QUEUE_COLUMNS, queue_schema
 
@@ -59,3 +61,58 @@ def test_what_goes_to_executors_can_be_pickled():
     reader, part = pickle.loads(pickle.dumps((ClaimReader(stream()), ClaimSlice(3, 0, 10))))
     assert part == ClaimSlice(3, 0, 10)
     assert reader._options == stream()
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({}, "option 'queue' is needed"),
+        ({"queue": "q", "grup": "g"}, "unknown option 'grup'"),
+        ({"queue": "q", "partitions": "many"}, "expected a whole number from 1"),
+        ({"queue": "q", "startSeq": "5", "endSeq": "4"}, "before 'startSeq'"),
+        ({"queue": "q", "journal": "yes"}, "option 'journal' is 'yes', expected true or false"),
+        ({"journal": "true", "includeLeased": "true"}, "unknown option 'includeleased'"),
+    ],
+)
+def test_what_cannot_be_read_is_named_before_anything_runs(given, said):
+    with pytest.raises(OptionError, match=said):
+        source = FilaDataSource(CaseInsensitiveDict(given))
+        source.reader(source.schema())
+
+
+def test_a_stream_needs_a_group():
+    source = FilaDataSource(CaseInsensitiveDict({"queue": "q"}))
+    with pytest.raises(OptionError, match="option 'group' is needed"):
+        source.streamReader(source.schema())
+
+
+TEXT, NUMBER = StringType(), IntegerType()
+
+
+def schema_of(columns):
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+@pytest.mark.parametrize(
+    "columns, given, said",
+    [
+        ({"payload": TEXT}, {}, "option 'queue' is needed"),
+        ({"body": TEXT}, {"queue": "q"}, "'body' is none of a message's"),
+        ({"priority": NUMBER}, {"queue": "q"}, "need a column 'payload'"),
+        ({"payload": NUMBER}, {"queue": "q"}, "'payload' is int, expected binary or string"),
+        ({"payload": TEXT, "headers": MapType(TEXT, NUMBER)}, {"queue": "q"}, "expected map<string,string>"),
+        ({"payload": TEXT}, {"queue": "q", "runId": "1"}, "'runId' needs 'producer'"),
+        ({"payload": TEXT}, {"queue": "q", "mode": "dedup"}, "needs a column 'dedup_key'"),
+        ({"payload": TEXT}, {"queue": "q", "mode": "best"}, "expected txn or dedup"),
+        ({"payload": TEXT}, {"queue": "q", "group": "g"}, "unknown option 'group'"),
+    ],
+)
+def test_what_cannot_be_written_is_named_before_anything_runs(columns, given, said):
+    source = FilaDataSource(CaseInsensitiveDict(given))
+    with pytest.raises(OptionError, match=said):
+        source.writer(schema_of(columns), False)
+
+
+def test_a_queue_is_never_overwritten():
+    with pytest.raises(OptionError, match="append"):
+        FilaDataSource(CaseInsensitiveDict({"queue": "q"})).writer(schema_of({"payload": TEXT}), True)

@@ -1,5 +1,7 @@
 """Reading queues and the journal with Spark, against a real broker."""
 
+import json
+
 import pytest
 
 pytest.importorskip("pyspark")
@@ -49,112 +51,79 @@ def fill(client, queue, count, start=0):
     client.enqueue_many(queue, [f"{number}".encode() for number in range(start, start + count)])
 
 
+def depth(client, queue):
+    return client.queue_stats(queue).summary.depth
+
+
+def in_flight(client, queue):
+    return client.queue_stats(queue).summary.in_flight
+
+
 def texts(count, start=0):
     return {f"{number}" for number in range(start, start + count)}
 
 
 class TestQueueStream:
-    def test_all_is_read_once_in_batches_and_acked_at_the_end(self, spark, broker, client, queue, tmp_path):
+    def test_a_query_from_its_first_batch_over_failures_to_its_end(self, spark, broker, client, queue, tmp_path):
+        """Starting a query costs far more than a batch, so this one is looked at from all sides."""
         fill(client, queue, 25)
         reading = Reading(spark, broker, queue, tmp_path, maxMessagesPerTrigger=10)
-        reading.run()
-        assert [len(runs[-1]) for runs in reading.batches.values()] == [10, 10, 5]
+
+        def disturb(number):
+            if number == 0:
+                fill(client, queue, 4, 25)
+            if number == 1:
+                broker.kill()
+                broker.start()
+
+        query = reading.run(disturb)
+        assert [len(runs[-1]) for runs in reading.batches.values()] == [10, 10, 5]  # not what came after the start
         assert sorted(reading.rows) == sorted(texts(25))
-        summary = client.queue_stats(queue).summary
-        assert (summary.depth, summary.in_flight) == (0, 0)
-
-    def test_a_run_over_what_is_there_leaves_what_comes_later(self, spark, broker, client, queue, tmp_path):
-        fill(client, queue, 5)
-        reading = Reading(spark, broker, queue, tmp_path, maxMessagesPerTrigger=3)
-        reading.run(on_batch=lambda number: fill(client, queue, 4, 100) if number == 0 else None)
-        assert set(reading.rows) == texts(5)
-        reading.run()
-        assert set(reading.rows) == texts(5) | texts(4, 100)
-
-    def test_a_batch_that_failed_is_read_again_with_the_same_rows(self, spark, broker, client, queue, tmp_path):
-        fill(client, queue, 20)
-        reading = Reading(spark, broker, queue, tmp_path, maxMessagesPerTrigger=10)
-
-        def fail(number):
-            if number == 1 and len(reading.batches[1]) == 1:
-                raise ValueError("no")
-
-        query = reading.start(fail)
-        with pytest.raises(Exception, match="no"):
-            query.awaitTermination(PATIENCE_S)
-        assert client.queue_stats(queue).summary.in_flight == 10  # what the first batch had is acked, the second is not
-        reading.run(fail)
-        first, second = reading.batches[1]
-        assert sorted(first) == sorted(second)
-        assert sorted(reading.rows) == sorted(texts(20))
-        assert client.queue_stats(queue).summary.in_flight == 0
-
-    def test_a_query_that_has_ended_holds_nothing_beyond_its_lease(self, spark, broker, client, queue, tmp_path):
-        """Its heartbeat ends with it."""
-        fill(client, queue, 5)
+        assert (depth(client, queue), in_flight(client, queue)) == (4, 0)  # the last batch is acked as well
+        told = query.recentProgress[0]["sources"][0]["latestOffset"]
+        assert json.loads(told) == {"claim": 1, "ready": 15, "delayed": 0}
 
         def fail(_):
-            raise ValueError("no")
+            if len(reading.batches[3]) == 1:
+                raise ValueError("not yet")
 
-        query = Reading(spark, broker, queue, tmp_path, lease="3s").start(fail)
-        with pytest.raises(Exception, match="no"):
-            query.awaitTermination(PATIENCE_S)
-        eventually(lambda: client.queue_stats(queue).summary.in_flight == 0, "the lease to end")
+        with pytest.raises(Exception, match="not yet"):
+            reading.run(fail)
+        assert in_flight(client, queue) == 4
+        fill(client, queue, 1, 29)
+        reading.run(fail)
+        first, second = reading.batches[3]
+        assert sorted(first) == sorted(second) == sorted(texts(4, 25))  # the same rows again, and no others
+        assert sorted(reading.rows) == sorted(texts(30))
+        assert (depth(client, queue), in_flight(client, queue)) == (0, 0)
 
-    def test_a_new_checkpoint_goes_on_where_the_group_is(self, spark, broker, client, queue, tmp_path):
+    def test_another_checkpoint_takes_over_and_the_old_one_is_refused(self, spark, broker, client, queue, tmp_path):
+        old, new = tmp_path / "old", tmp_path / "new"
+        fenced = Reading(spark, broker, queue, old, pollWait="50ms").start(processingTime="0 seconds")
         fill(client, queue, 5)
-        Reading(spark, broker, queue, tmp_path / "a").run()
-        fill(client, queue, 5, 5)
-        reading = Reading(spark, broker, queue, tmp_path / "b")
-        reading.run()
-        assert set(reading.rows) == texts(5, 5)
-
-    def test_a_second_query_takes_over_and_the_first_one_is_fenced(self, spark, broker, client, queue, tmp_path):
-        first = Reading(spark, broker, queue, tmp_path / "a", pollWait="50ms").start(processingTime="0 seconds")
-        fill(client, queue, 5)
-        first.processAllAvailable()
-        second = Reading(spark, broker, queue, tmp_path / "b")
-        second.run()
+        fenced.processAllAvailable()
+        second = Reading(spark, broker, queue, new, maxMessagesPerTrigger=3, pollWait="50ms")
+        query = second.start(processingTime="0 seconds")
         with pytest.raises(Exception, match="epoch"):
-            first.awaitTermination(PATIENCE_S)
-        fill(client, queue, 5, 5)
-        second.run()
-        assert set(second.rows) == texts(5, 5)
-
-    def test_an_old_checkpoint_is_refused_unless_loss_is_accepted(self, spark, broker, client, queue, tmp_path):
-        fill(client, queue, 3)
-        Reading(spark, broker, queue, tmp_path / "old").run()
-        fill(client, queue, 6, 3)
-        Reading(spark, broker, queue, tmp_path / "new", maxMessagesPerTrigger=3).run()
-        fill(client, queue, 3, 9)
+            fenced.awaitTermination(PATIENCE_S)
+        fill(client, queue, 6, 5)
+        query.processAllAvailable()
+        query.stop()
+        assert set(second.rows) == texts(6, 5)
+        fill(client, queue, 3, 100)
         with pytest.raises(Exception, match="failOnDataLoss"):
-            Reading(spark, broker, queue, tmp_path / "old").run()
-        reading = Reading(spark, broker, queue, tmp_path / "old", failOnDataLoss="false")
-        reading.run()
-        assert set(reading.rows) == texts(3, 9)
+            Reading(spark, broker, queue, old).run()
+        reading = Reading(spark, broker, queue, old, failOnDataLoss="false", lease="1s")
 
-    def test_progress_tells_the_backlog(self, spark, broker, client, queue, tmp_path):
-        fill(client, queue, 10)
-        query = Reading(spark, broker, queue, tmp_path, maxMessagesPerTrigger=4).run()
-        told = [each["sources"][0]["latestOffset"] for each in query.recentProgress]
-        assert any('"ready"' in str(each) or "ready" in str(each) for each in told)
+        def fail(_):
+            raise ValueError("not now")
 
-    def test_a_broker_that_restarts_is_waited_for(self, spark, tmp_path):
-        from fila import Client
-        from fila.testing import ServerProcess
-
-        with ServerProcess() as server, Client(server.addr, timeout=30) as client:
-            client.create_queue("q")
-            fill(client, "q", 20)
-            reading = Reading(spark, server, "q", tmp_path, maxMessagesPerTrigger=5)
-
-            def restart(number):
-                if number == 1:
-                    server.kill()
-                    server.start()
-
-            reading.run(restart)
-            assert sorted(reading.rows) == sorted(texts(20))
+        with pytest.raises(Exception, match="not now"):
+            reading.run(fail)
+        assert set(reading.rows) == texts(3, 100)
+        # A query that has ended keeps nothing: its heartbeat ended with it.
+        eventually(lambda: in_flight(client, queue) == 0, "the lease to end")
+        assert depth(client, queue) == 3
 
 
 class TestQueueBatch:
@@ -200,21 +169,8 @@ class TestJournal:
         assert sorted(row.seq for row in some.collect()) == expected[5:10]
 
 
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        ({}, "option 'queue' is needed"),
-        ({"queue": "q", "grup": "g"}, "unknown option 'grup'"),
-        ({"queue": "q", "partitions": "many"}, "expected a whole number from 1"),
-        ({"queue": "q", "columns": "payload,body"}, "there is no 'body'"),
-    ],
-)
-def test_bad_options_are_named_before_anything_runs(spark, options, said):
-    with pytest.raises(Exception, match=said):
-        spark.read.format("fila").options(**options).load().collect()
-
-
-def test_a_stream_needs_a_group(spark, broker, queue, tmp_path):
-    stream = spark.readStream.format("fila").options(addr=broker.addr, queue=queue).load()
-    with pytest.raises(Exception, match="option 'group' is needed"):
-        stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start().awaitTermination(60)
+def test_what_is_wrong_with_options_reaches_the_user(spark):
+    with pytest.raises(Exception, match="unknown option 'grup'"):
+        spark.read.format("fila").options(queue="q", grup="g").load().collect()
+    with pytest.raises(Exception, match="option 'columns': there is no 'body'"):
+        spark.readStream.format("fila").options(queue="q", columns="payload,body").load()
