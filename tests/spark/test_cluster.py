@@ -1,4 +1,4 @@
-"""The same program on executors of their own: real processes, as on a cluster, each with its own memory."""
+"""The same programs on executors of their own: real processes, as on a cluster, each with its own memory."""
 
 import json
 import os
@@ -7,23 +7,47 @@ import sys
 
 import pytest
 
+pytest.importorskip("pyspark")
+
+from fila.spark.errors import SparkMissing
+from fila.spark.java import require_java
+from tests.helpers.spark_crash import Trial
 from tests.spark.test_bulk import metric, report, write_csv, write_parquet
+
+CLUSTER = "local-cluster[2,1,1024]"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def java():
+    try:
+        require_java()
+    except SparkMissing as error:
+        pytest.fail(str(error)) if os.environ.get("CI") else pytest.skip(str(error))
+
+
+def test_a_stream_outlives_executors_and_broker_and_a_driver_that_is_killed_goes_on(tmp_path):
+    """One kill of each kind. The crash matrix of the connector has all of them at every point."""
+    with Trial(tmp_path, master=CLUSTER, count=40) as trial:
+        trial.until("reading")
+        trial.kill_broker()
+        trial.go("reading")
+        trial.start_broker()
+        trial.until("writing")
+        assert trial.kill_executors() > 0
+        trial.until("committed")  # by the sink, and not in Spark's own log
+        trial.kill_all()
+        trial.start(master="local[2]")
+        trial.finish()
+        trial.check()
 
 
 @pytest.mark.slow
-def test_bulk_reconciliation_runs_on_executors(spark, tmp_path):
+def test_bulk_reconciliation_runs_on_executors(tmp_path):
     write_parquet(tmp_path / "reports" / "a.parquet", [report(n, 1000 + n) for n in range(200)])
     write_csv(tmp_path / "metrics" / "a.csv", [metric(n) for n in range(150)])
-    command = [sys.executable, "-m", "fila.spark.jobs.reconcile", "--master", "local-cluster[2,1,1024]"]
+    command = [sys.executable, "-m", "fila.spark.jobs.reconcile", "--master", CLUSTER]
     command += [f"--{name}={tmp_path / name}" for name in ("reports", "metrics", "out")]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
-        check=False,
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout.splitlines()[-1])
     assert summary["reports"] == 200
