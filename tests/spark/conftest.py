@@ -6,6 +6,7 @@ import pytest
 
 from fila.spark.errors import SparkMissing
 from fila.spark.session import open_session
+from tests.helpers.spark import COMPILED, QUICK
 
 
 def pytest_collection_modifyitems(items):
@@ -19,12 +20,18 @@ def pytest_collection_modifyitems(items):
 def spark():
     """A session on two cores. Without Java or pyspark the test is skipped, in CI it fails."""
     try:
-        session = open_session(
-            "tests",
-            "local[2]",
-            {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2", "spark.driver.memory": "1g"},
-        )
+        session = open_session("tests", "local[2]", QUICK)
     except SparkMissing as error:
         pytest.fail(str(error)) if os.environ.get("CI") else pytest.skip(str(error))
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled(spark):
+    """The session, making code for queries as it does in use."""
+    for name, value in COMPILED.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name in COMPILED:
+        spark.conf.set(name, QUICK[name])

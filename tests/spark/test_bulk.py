@@ -16,6 +16,7 @@ from fila.reconcile.domain.classify import classify
 from fila.reconcile.domain.models import Claim, Fetched, Observation, Post, Report, Status
 from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS, Settings, Trust
 from fila.reconcile.domain.trust import deltas, score_bp
+from fila.spark import gold
 from fila.spark.bulk import reconcile
 from fila.spark.errors import BadInput, PipelineError
 
@@ -173,6 +174,12 @@ def test_trust_sums_and_alerts_are_those_of_the_domain(place):
         ("fraud", "critical"): 1,
         ("system_health", "medium"): 1,
     }
+    for name in gold.TABLES:  # a later run, and whoever reads with these schemas, finds what was written
+        [file, *_] = (Path(outcome.folder) / "gold" / name).glob("part-*.parquet")
+        written = [
+            (field.name, "bigint" if field.type == pa.int64() else str(field.type)) for field in pq.read_schema(file)
+        ]
+        assert written == [(field.name, field.dataType.simpleString()) for field in gold.schema(name)]
 
 
 def test_a_second_run_does_only_what_is_new(place):

@@ -69,9 +69,9 @@ def as_row(number, claim, told, lead):
 
 
 @pytest.mark.parametrize("rules", [DEFAULTS, STRICT, STILL], ids=["defaults", "strict", "no growth"])
-def test_columns_and_python_agree_at_every_border(spark, rules):
+def test_columns_and_python_agree_at_every_border(compiled, rules):
     rows = [as_row(number, *edge) for number, edge in enumerate(edges())]
-    found = column_verdicts(spark, rows, rules)
+    found = column_verdicts(compiled, rows, rules)
     for row in rows:
         assert found[row[0]] == python_verdict(row, rules), row
     if rules is DEFAULTS:

@@ -14,7 +14,7 @@ and, as of now, over all runs:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -44,6 +44,22 @@ class Outcome:
     folder: str
     report: str
     summary: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the rows of an input."""
+
+    received: int = 0
+    #: By reason.
+    refused: dict[str, int] = field(default_factory=dict)
+    new: int = 0
+
+    @property
+    def summary(self) -> dict[str, int]:
+        refused = sum(self.refused.values())
+        repeated = self.received - refused - self.new
+        return {"received": self.received, "refused": refused, "repeated": repeated, "new": self.new}
 
 
 def reconcile(
@@ -87,22 +103,29 @@ class Run:
             return self._outcome(before, changed=False)
         shapes = {table.name: sources.shapes(self._spark, self._files, table, new[table.name]) for table in both}
         with self._runs.stage() as staged:
-            counts = {table.name: self._take_in(table, shapes[table.name], staged, before) for table in both}
+            for table in both:
+                self._take_in(table, shapes[table.name], staged, before)
             self._decide(staged, before)
+            self._say("counting")
+            rows = self._counted(staged)
+            shown = page.figures(
+                {name: self._read(f"gold/{name}", f"{staged}/gold/{name}") for name in gold.TABLES},
+                self._previous(before, "affiliates"),
+                self._settings,
+            )
             manifest = Manifest(
                 run=before.run + 1 if before else 1,
                 as_of_ms=self._now_ms,
                 rules=rules_text(self._settings),
                 inputs={name: _merged(known.get(name, {}), files) for name, files in new.items()},
+                summary={
+                    "files": {name: len(files) for name, files in new.items()},
+                    "rows": {name: counts.summary for name, counts in rows.items()},
+                    **shown.summary,
+                },
             )
-            shown = page.figures(self._spark, staged, self._previous(before, "gold/affiliates"), self._settings)
-            summary = {
-                "files": {name: len(files) for name, files in new.items()},
-                "rows": counts,
-                **shown.summary,
-            }
-            manifest = replace(manifest, summary=summary)
-            self._files.write(f"{staged}/report.html", page.render(shown, manifest))
+            refused = {name: counts.refused for name, counts in rows.items()}
+            self._files.write(f"{staged}/report.html", page.render(shown, refused, manifest))
             self._runs.publish(staged, manifest)
         self._say("published")
         return self._outcome(manifest, changed=True)
@@ -113,62 +136,74 @@ class Run:
             self._files.write(top, self._files.read(f"{folder}/report.html"))
         return Outcome(manifest.run, changed, folder, top, manifest.summary)
 
-    def _take_in(
-        self, table: Table, shapes: Sequence[sources.Shape], staged: str, before: Manifest | None
-    ) -> dict[str, int]:
-        """Writes bronze and silver of one input. Returns what became of its rows."""
+    def _take_in(self, table: Table, shapes: Sequence[sources.Shape], staged: str, before: Manifest | None) -> None:
+        """Writes bronze and silver of one input, if there is anything new."""
         taken: list[DataFrame] = []
         for number, shape in enumerate(shapes, 1):
             self._say(f"reading {table.name}: {len(shape.files)} {shape.format}")
             where = f"{staged}/bronze/{table.name}/{shape.format}-{number}"
-            tables.bronze(sources.read(self._spark, table, shape), table).write.parquet(where)
-            taken.append(self._spark.read.parquet(where))
-        if not taken:
-            return {"received": 0, "refused": 0, "repeated": 0, "new": 0}
-        received = sum(each.count() for each in taken)
-        refused = sum(each.where(F.col(PROBLEM).isNotNull()).count() for each in taken)
-        rows = tables.unique(_union([tables.valid(each, table) for each in taken]), table)
-        if before is not None and table.name == "reports":
-            ids = self._all(before, "silver/reports")
-            rows = rows if ids is None else rows.join(ids.select("report_id"), "report_id", "left_anti")
+            taken.append(self._save(tables.bronze(sources.read(self._spark, table, shape), table), where))
+        if taken:
+            self._clean(table, taken, staged, before)
+
+    def _clean(self, table: Table, bronze: Sequence[DataFrame], staged: str, before: Manifest | None) -> None:
+        """Writes silver: the valid rows, one for each identity; of reports those that no run before had."""
         self._say(f"cleaning {table.name}")
-        where = f"{staged}/silver/{table.name}"
-        rows.write.parquet(where)
-        new = self._spark.read.parquet(where).count()
-        return {"received": received, "refused": refused, "repeated": received - refused - new, "new": new}
+        rows = tables.unique(_union([tables.valid(each, table) for each in bronze]), table)
+        seen = self._all(before, "silver/reports") if table.name == "reports" else None
+        if seen is not None:
+            rows = rows.join(seen.select("report_id"), "report_id", "left_anti")
+        self._save(rows.select(*table.schema.names), f"{staged}/silver/{table.name}")
+
+    def _counted(self, staged: str) -> dict[str, "Counts"]:
+        """What became of the rows of each input."""
+        parts: list[DataFrame] = []
+        for table in (tables.reports(), tables.metrics()):
+            name = F.lit(table.name).alias("input")
+            top = f"{staged}/bronze/{table.name}"
+            for shape in self._files.folders(top):
+                rows = self._spark.read.schema(f"{PROBLEM} string").parquet(f"{top}/{shape}")
+                parts.append(rows.select(name, F.lit(False).alias("new"), PROBLEM))
+            silver = self._staged(staged, f"silver/{table.name}")
+            if silver is not None:
+                parts.append(silver.select(name, F.lit(True).alias("new"), F.lit(None).cast("string").alias(PROBLEM)))
+        found = {table.name: Counts() for table in (tables.reports(), tables.metrics())}
+        for row in _union(parts).groupBy("input", "new", PROBLEM).count().collect():
+            counts = found[row.input]
+            if row.new:
+                counts.new += row["count"]
+                continue
+            counts.received += row["count"]
+            if row[PROBLEM] is not None:
+                counts.refused[row[PROBLEM]] = row["count"]
+        return found
 
     def _decide(self, staged: str, before: Manifest | None) -> None:
         """Writes gold."""
-        spark, settings = self._spark, self._settings
+        settings = self._settings
         reports, news = (self._staged(staged, f"silver/{name}") for name in ("reports", "metrics"))
         known = self._metrics(before, news)
-        was_open = self._previous(before, "gold/open")
+        was_open = self._previous(before, "open")
         candidates = [gold.fresh(reports)] if reports is not None else []
-        back = None
         if was_open is not None and news is not None:
-            back = gold.reopened(was_open, news)
-            candidates.append(back)
-        if not candidates:
-            candidates = [gold.fresh(self._all(before, "silver/reports").limit(0))]  # type: ignore[union-attr] # a run has reports
+            candidates.append(gold.reopened(was_open, news))
         self._say("classifying")
-        gold.results(_union(candidates), known, settings).write.parquet(f"{staged}/gold/results")
-        results = spark.read.parquet(f"{staged}/gold/results")
+        results = self._save(gold.results(_union(candidates), known, settings), f"{staged}/gold/results")
         self._say("adding up")
-        open_now = gold.still_open(results, self._now_ms, settings)
+        new_open = open_now = gold.still_open(results, self._now_ms, settings)
         taken_back = None
         if was_open is not None:
             ids = results.where("attempt > 1").select("report_id")
             taken_back = was_open.join(ids, "report_id", "left_semi")
-            open_now = open_now.unionByName(was_open.join(ids, "report_id", "left_anti"))
-        open_now.write.parquet(f"{staged}/gold/open")
+            open_now = new_open.unionByName(was_open.join(ids, "report_id", "left_anti"))
+        self._save(open_now, f"{staged}/gold/open")
         changes = gold.changes(results, taken_back)
         for name, by in gold.BY.items():
-            sums = gold.added(self._previous(before, f"gold/{name}"), gold.tally(changes, by), by)
+            sums = gold.added(self._previous(before, name), gold.tally(changes, by), by)
             sums = gold.trusted(sums, settings) if name == "affiliates" else sums
-            sums.coalesce(1).write.parquet(f"{staged}/gold/{name}")
+            self._save(sums.coalesce(1), f"{staged}/gold/{name}")
         earlier = self._all(before, "gold/alerts")
-        new_open = gold.still_open(results, self._now_ms, settings)
-        gold.alerts(results, new_open, earlier, settings).coalesce(1).write.parquet(f"{staged}/gold/alerts")
+        self._save(gold.alerts(results, new_open, earlier, settings).coalesce(1), f"{staged}/gold/alerts")
 
     def _metrics(self, before: Manifest | None, news: DataFrame | None) -> DataFrame:
         """The figures of all runs, one row for a post."""
@@ -176,15 +211,29 @@ class Run:
         if old is None:
             assert news is not None  # a first run has both inputs
             return news
-        return tables.best(old if news is None else old.unionByName(news), tables.metrics())
+        return old if news is None else tables.unique(old.unionByName(news), tables.metrics())
+
+    def _save(self, rows: DataFrame, where: str) -> DataFrame:
+        """Writes rows. Returns what is there now."""
+        rows.write.parquet(where)
+        return self._spark.read.schema(rows.schema).parquet(where)
+
+    def _read(self, what: str, *paths: str) -> DataFrame:
+        layer, _, name = what.partition("/")
+        if layer == "gold":
+            schema = gold.schema(name)
+        else:
+            schema = {"reports": tables.reports, "metrics": tables.metrics}[name]().schema
+        return self._spark.read.schema(schema).parquet(*paths)
 
     def _staged(self, staged: str, what: str) -> DataFrame | None:
+        """A table of this run, if it has one."""
         where = f"{staged}/{what}"
-        return self._spark.read.parquet(where) if self._files.exists(where) else None
+        return self._read(what, where) if self._files.exists(where) else None
 
-    def _previous(self, before: Manifest | None, what: str) -> DataFrame | None:
-        """A table of the run before this one."""
-        return None if before is None else self._spark.read.parquet(f"{self._runs.path(before.run)}/{what}")
+    def _previous(self, before: Manifest | None, name: str) -> DataFrame | None:
+        """A table of gold of the run before this one."""
+        return None if before is None else self._read(f"gold/{name}", f"{self._runs.path(before.run)}/gold/{name}")
 
     def _all(self, before: Manifest | None, what: str) -> DataFrame | None:
         """A table of all runs before this one."""
@@ -192,7 +241,7 @@ class Run:
             return None
         paths = [f"{self._runs.path(run)}/{what}" for run in range(1, before.run + 1)]
         there = [path for path in paths if self._files.exists(path)]
-        return self._spark.read.parquet(*there) if there else None
+        return self._read(what, *there) if there else None
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -9,11 +9,12 @@ Rules of this file:
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from fila.reconcile.domain.alerts import Kind
 from fila.reconcile.domain.models import METRICS, Reason, Status
 from fila.reconcile.domain.settings import Settings
-from fila.spark.columns import TOLD, classified, escalated, next_attempt_ms, score_bp
+from fila.spark.columns import DIFFERENCES, TOLD, classified, escalated, next_attempt_ms, score_bp
 
 REPORT = (
     *("report_id", "affiliate_id", "campaign_id", "platform", "post_id"),
@@ -25,6 +26,33 @@ OPEN = (str(Status.MISSING_PLATFORM_DATA), str(Status.INCOMPLETE_PLATFORM_DATA))
 STATUS_COLUMNS = {str(status): str(status).lower() for status in Status}
 """The column in which reports of each status are counted."""
 BY = {"affiliates": "affiliate_id", "campaigns": "campaign_id", "platforms": "platform"}
+_SUMS = (
+    *("reports", *STATUS_COLUMNS.values()),
+    *(f"{side}_{name}" for name in METRICS for side in ("claimed", "told")),
+    "steps_bp",
+)
+TABLES = {
+    "results": (
+        *(*REPORT, *TOLD, "observed_at_ms", "status", "level", "reason", "confidence_bp", "over_bp", "difference_bp"),
+        *(*DIFFERENCES, "step_bp", *PAST),
+    ),
+    "open": (*REPORT, *TOLD, "status", "reason", "step_bp", *PAST, "next_attempt_ms"),
+    "alerts": (
+        *("kind", "severity", "affiliate_id", "campaign_id", "platform", "post_id", "report_id", "at_ms", "status"),
+    ),
+    "affiliates": ("affiliate_id", *_SUMS, "trust_bp"),
+    "campaigns": ("campaign_id", *_SUMS),
+    "platforms": ("platform", *_SUMS),
+}
+"""What is written, and its columns."""
+_TEXT = {*REPORT[:5], "status", "level", "reason", "kind", "severity"}
+
+
+def schema(table: str) -> T.StructType:
+    """The columns of a table as Spark wants them, so that it need not look into files for them."""
+    return T.StructType(
+        [T.StructField(name, T.StringType() if name in _TEXT else T.LongType()) for name in TABLES[table]]
+    )
 
 
 def fresh(reports: DataFrame) -> DataFrame:
@@ -52,28 +80,13 @@ def results(candidates: DataFrame, metrics: DataFrame, settings: Settings) -> Da
             "missing": F.col("missing") + missing,
             "incomplete": F.col("incomplete") + incomplete,
         }
-    ).select(
-        *REPORT,
-        *TOLD,
-        "observed_at_ms",
-        *("status", "level", "reason", "confidence_bp", "over_bp", "difference_bp"),
-        *(f"{name}_difference_bp" for name in METRICS),
-        "step_bp",
-        *PAST,
-    )
+    ).select(*TABLES["results"])
 
 
 def still_open(results: DataFrame, now_ms: int, settings: Settings) -> DataFrame:
     """The reports among these that wait for figures, and when they are due again: null for those that are given up."""
-    return results.where(F.col("status").isin(*OPEN)).select(
-        *REPORT,
-        *TOLD,
-        "status",
-        "reason",
-        "step_bp",
-        *PAST,
-        next_attempt_ms(now_ms, settings.retries).alias("next_attempt_ms"),
-    )
+    due = next_attempt_ms(now_ms, settings.retries)
+    return results.where(F.col("status").isin(*OPEN)).withColumn("next_attempt_ms", due).select(*TABLES["open"])
 
 
 def changes(results: DataFrame, taken_back: DataFrame | None) -> DataFrame:
@@ -119,7 +132,7 @@ def alerts(results: DataFrame, open_now: DataFrame, before: DataFrame | None, se
     A high discrepancy is graver the more of them its affiliate has had in the time before it was reported, those of the
     same moment and those alerts of earlier runs included.
     """
-    columns = ("kind", "severity", "affiliate_id", "campaign_id", "platform", "post_id", "report_id", "at_ms", "status")
+    columns = TABLES["alerts"]
     about = ("affiliate_id", "campaign_id", "platform", "post_id", "report_id", "status")
     fraud = results.where(F.col("status") == str(Status.AFFILIATE_OVERCLAIMED)).select(
         *about,

@@ -24,6 +24,7 @@ _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_JAVA = "spark.driver.extraJavaOptions"
 
 
 def open_session(name: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> "SparkSession":
@@ -44,10 +45,13 @@ def open_session(name: str, master: str | None = None, settings: Mapping[str, st
     builder = SparkSession.builder.appName(name)
     if not submitted:
         builder = builder.master(master or "local[*]")
-        chosen |= {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_HERE / 'log4j2.properties'}"}
         if (master or "local").startswith("local"):
             chosen |= _LOCAL
-    for key, value in {**chosen, **(settings or {})}.items():
+    chosen |= settings or {}
+    if not submitted:
+        quiet = f"-Dlog4j2.configurationFile=file:{_HERE / 'log4j2.properties'}"
+        chosen[_JAVA] = f"{quiet} {chosen.get(_JAVA, '')}".strip()
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

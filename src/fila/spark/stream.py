@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from fila.reconcile.domain.models import Status
 from fila.reconcile.domain.settings import DEFAULTS, Settings
-from fila.spark import sources, tables
+from fila.spark import gold, sources, tables
 from fila.spark.bulk import Run, rules_text
 from fila.spark.errors import BadInput, PipelineError
 from fila.spark.files import Files
@@ -130,28 +130,14 @@ class Batch(Run):
         table = tables.metrics()
         known = before.inputs.get("metrics", {}) if before else {}
         found = new_files(sources.find(self._files, table, metrics), known)
-        counts = {
-            "metrics": self._take_in(table, sources.shapes(self._spark, self._files, table, found), staged, before),
-            "reports": self._take_in_messages(received, staged, before),
-        }
+        self._take_in(table, sources.shapes(self._spark, self._files, table, found), staged, before)
+        reports = tables.reports()
+        bronze = self._save(tables.bronze(parsed(received), reports), f"{staged}/{_BRONZE}")
+        self._clean(reports, [bronze], staged, before)
         self._decide(staged, before)
+        counts = {name: became.summary for name, became in self._counted(staged).items()}
         inputs = known | {file.path: (file.size, file.modified_ms) for file in found}
         return Manifest(number + 1, self._now_ms, rules_text(self._settings), {"metrics": inputs}, counts)
-
-    def _take_in_messages(self, received: DataFrame, staged: str, before: Manifest | None) -> dict[str, int]:
-        """Writes bronze and silver of the reports. Returns what became of them."""
-        table = tables.reports()
-        where = f"{staged}/{_BRONZE}"
-        tables.bronze(parsed(received), table).write.parquet(where)
-        bronze = self._spark.read.parquet(where)
-        rows = tables.unique(tables.valid(bronze, table), table)
-        seen = self._all(before, "silver/reports")
-        if seen is not None:
-            rows = rows.join(seen.select("report_id"), "report_id", "left_anti")
-        rows.write.parquet(f"{staged}/silver/reports")
-        new = self._spark.read.parquet(f"{staged}/silver/reports").count()
-        all_, refused = bronze.agg(F.count("*"), F.count(PROBLEM)).collect()[0]
-        return {"received": all_, "refused": refused, "repeated": all_ - refused - new, "new": new}
 
 
 def parsed(messages: DataFrame) -> DataFrame:
@@ -171,9 +157,12 @@ def producer_of(files: Files, out: str) -> str:
 
 def send(spark: SparkSession, queues: Queues, run: str, producer: str, number: int) -> None:
     """Put what a run found into queues, once: discrepancies, alerts, and what was refused with the reason."""
-    results = spark.read.parquet(f"{run}/gold/results").where(~F.col("status").isin(*_FINE))
-    alerts = spark.read.parquet(f"{run}/gold/alerts")
-    refused = spark.read.parquet(f"{run}/{_BRONZE}").where(F.col(PROBLEM).isNotNull())
+    results, alerts = (
+        spark.read.schema(gold.schema(name)).parquet(f"{run}/gold/{name}") for name in ("results", "alerts")
+    )
+    results = results.where(~F.col("status").isin(*_FINE))
+    received = spark.read.schema(f"message_id string, payload binary, {PROBLEM} string").parquet(f"{run}/{_BRONZE}")
+    refused = received.where(F.col(PROBLEM).isNotNull())
     everything = [
         _messages(results, queues.discrepancies, _json(results), affiliate_id="affiliate_id", status="status"),
         _messages(alerts, queues.alerts, _json(alerts), affiliate_id="affiliate_id", severity="severity"),

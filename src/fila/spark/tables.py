@@ -60,6 +60,12 @@ class Table:
     def required(self) -> list[str]:
         return [field.name for field in self.fields if not field.optional]
 
+    @property
+    def schema(self) -> T.StructType:
+        """The columns of valid rows."""
+        kinds = {Kind.NAME: T.StringType(), Kind.COUNT: T.LongType(), Kind.MOMENT: T.LongType()}
+        return T.StructType([T.StructField(field.becomes, kinds[field.kind]) for field in self.fields])
+
 
 def _counts(prefix: str = "", *, nullable: bool = False) -> tuple[Field, ...]:
     return tuple(
@@ -142,16 +148,12 @@ def unique(rows: DataFrame, table: Table) -> DataFrame:
     those that are shared are sorted out.
     """
     hashed = F.xxhash64(*table.identity)
-    shared = rows.groupBy(hashed.alias("h")).count().where("count > 1").select("h").persist()
-    try:
-        count = shared.count()
-        if count == 0:
-            return rows
-        if count > _MANY:
-            return best(rows, table)
-        few = F.broadcast(rows.sparkSession.createDataFrame([(row.h,) for row in shared.collect()], "h bigint"))
-    finally:
-        shared.unpersist()
+    shared = rows.groupBy(hashed.alias("h")).count().where("count > 1").select("h").limit(_MANY + 1).collect()
+    if not shared:
+        return rows
+    if len(shared) > _MANY:
+        return best(rows, table)
+    few = F.broadcast(rows.sparkSession.createDataFrame([(row.h,) for row in shared], "h bigint"))
     marked = rows.withColumn("h", hashed)
     alone, twice = marked.join(few, "h", "left_anti"), marked.join(few, "h", "left_semi")
     return alone.drop("h").unionByName(best(twice.drop("h"), table))

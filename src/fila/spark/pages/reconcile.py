@@ -1,16 +1,19 @@
 """The page of a reconciliation: how reports compare with platforms, whom to look at, and how trust moved."""
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import reduce
 from html import escape
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from fila.reconcile.domain.models import METRICS, Status
 from fila.reconcile.domain.settings import BP, Settings
+from fila.spark.columns import DIFFERENCES
 from fila.spark.gold import STATUS_COLUMNS
 from fila.spark.pages import html
 from fila.spark.pages.html import Part
@@ -30,6 +33,7 @@ _REACH = 20
 """The histogram of differences: columns of 5 %, so many to each side; what is beyond is in the outermost."""
 _SHOWN = 12
 _TRUST_STEPS = 20
+_TRUST_STEP_BP = BP // _TRUST_STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,60 +48,71 @@ class Figures:
     worst: Sequence[dict[str, Any]] = ()
     platforms: Sequence[dict[str, Any]] = ()
     campaigns: Sequence[dict[str, Any]] = ()
-    alerts: Sequence[dict[str, Any]] = ()
-    refused: Sequence[dict[str, Any]] = ()
+    #: How many alerts, by kind and severity.
+    alerts: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
-def figures(spark: SparkSession, run: str, before: DataFrame | None, settings: Settings) -> Figures:
-    """Everything that the page of a run shows. `before` are the affiliates as they were."""
-    affiliates = spark.read.parquet(f"{run}/gold/affiliates")
-    platforms = _rows(spark.read.parquet(f"{run}/gold/platforms").orderBy(F.desc("reports"), "platform").limit(_SHOWN))
-    campaigns = _rows(
-        spark.read.parquet(f"{run}/gold/campaigns").orderBy(F.desc("reports"), "campaign_id").limit(_SHOWN)
+def figures(gold: Mapping[str, DataFrame], before: DataFrame | None, settings: Settings) -> Figures:
+    """Everything that the page of a run shows, from its tables of gold. `before` are the affiliates as they were."""
+    affiliates, platforms, campaigns, results, alerts, waiting = (
+        gold[name] for name in ("affiliates", "platforms", "campaigns", "results", "alerts", "open")
     )
-    results = spark.read.parquet(f"{run}/gold/results")
-    alerts = _rows(
-        spark.read.parquet(f"{run}/gold/alerts").groupBy("kind", "severity").count().orderBy("kind", F.desc("count"))
+    none = F.lit(None)
+    told = F.when(F.col("confidence_bp") == BP, _difference_step())
+    counts = _counts(
+        results.select(F.lit("results"), F.col("attempt") > 1, told),
+        affiliates.select(F.lit("trust"), _trust_step(), none),
+        waiting.select(F.lit("open"), F.col("next_attempt_ms").isNotNull(), none),
+        alerts.select(F.lit("alerts"), "kind", "severity"),
+        *([before.select(F.lit("trust before"), _trust_step(), none)] if before is not None else []),
     )
-    totals = _rows(
-        affiliates.agg(
-            *(F.sum(name).alias(name) for name in ("reports", *STATUS_COLUMNS.values())),
-            F.count("*").alias("affiliates"),
-        )
-    )[0]
-    looked_at = results.agg(
-        F.count("*").alias("all"), F.sum((F.col("attempt") > 1).cast("bigint")).alias("again")
-    ).first()
+    totals = _rows(affiliates.agg(*(F.sum(name).alias(name) for name in ("reports", *STATUS_COLUMNS.values()))))[0]
     statuses = {status: int(totals[name] or 0) for status, name in STATUS_COLUMNS.items()}
-    open_reports = spark.read.parquet(f"{run}/gold/open")
-    due = open_reports.where(F.col("next_attempt_ms").isNotNull()).count()
-    assert looked_at is not None  # an aggregate has one row
+    differences: Counter[int] = Counter()
+    for (_, step), count in counts["results"].items():
+        if step is not None:
+            differences[int(step)] += count
+    trust = {int(step or 0): count for (step, _), count in counts["trust"].items()}
+    known = sum(trust.values())
+    trust_before = {int(step or 0): count for (step, _), count in counts["trust before"].items()}
+    if before is None:
+        trust_before = {settings.trust.initial_bp // _TRUST_STEP_BP: known}
+    found_alerts = {(str(kind), str(severity)): count for (kind, severity), count in counts["alerts"].items()}
     return Figures(
         summary={
-            "classified": looked_at["all"],
-            "looked_at_again": looked_at.again or 0,
+            "classified": sum(counts["results"].values()),
+            "looked_at_again": sum(count for (again, _), count in counts["results"].items() if again == "true"),
             "reports": totals["reports"] or 0,
-            "affiliates": totals["affiliates"],
+            "affiliates": known,
             "statuses": statuses,
-            "alerts": sum(row["count"] for row in alerts),
-            "retries": due,
+            "alerts": sum(found_alerts.values()),
+            "retries": counts["open"]["true", None],
         },
         statuses=statuses,
-        differences=_histogram(results),
-        trust_before=_trust(before)
-        if before is not None
-        else {settings.trust.initial_bp // _trust_step(): int(totals["affiliates"])},
-        trust_now=_trust(affiliates),
+        differences=differences,
+        trust_before=trust_before,
+        trust_now=trust,
         worst=_rows(affiliates.where("steps_bp < 0").orderBy("steps_bp", "affiliate_id").limit(_SHOWN)),
-        platforms=platforms,
-        campaigns=campaigns,
-        alerts=alerts,
-        refused=_refused(spark, run),
+        platforms=_rows(platforms.orderBy(F.desc("reports"), "platform").limit(_SHOWN)),
+        campaigns=_rows(campaigns.orderBy(F.desc("reports"), "campaign_id").limit(_SHOWN)),
+        alerts=found_alerts,
     )
 
 
-def render(shown: Figures, manifest: Manifest) -> str:
-    """The page."""
+def _counts(*parts: DataFrame) -> dict[str, Counter[tuple[str | None, str | None]]]:
+    """How often each row is there, as text: by its first column, then by the other two. All in one query."""
+    named = [
+        part.toDF("what", "a", "b").select("what", *(F.col(name).cast("string").alias(name) for name in "ab"))
+        for part in parts
+    ]
+    found: dict[str, Counter[tuple[str | None, str | None]]] = defaultdict(Counter)
+    for row in reduce(DataFrame.unionAll, named).groupBy("what", "a", "b").count().collect():
+        found[row.what][row.a, row.b] = row["count"]
+    return found
+
+
+def render(shown: Figures, refused: Mapping[str, Mapping[str, int]], manifest: Manifest) -> str:
+    """The page. `refused` are rows, by input and reason."""
     parts = _mix(shown.statuses)
     total = sum(shown.statuses.values()) or 1
     judged = sum(shown.statuses[str(status)] for status in _LOOKS if not str(status).endswith("DATA")) or 1
@@ -158,11 +173,7 @@ def render(shown: Figures, manifest: Manifest) -> str:
         html.section(
             "Rows that were refused",
             "They are kept in bronze, each with its reason.",
-            html.table(
-                ("input", "reason", "rows"), [(row["input"], row["reason"], row["rows"]) for row in shown.refused]
-            )
-            if shown.refused
-            else "<p>None.</p>",
+            _refused(refused),
             half=True,
         ),
     ]
@@ -176,39 +187,15 @@ def _rows(frame: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict() for row in frame.collect()]
 
 
-def _histogram(results: DataFrame) -> dict[int, int]:
-    """Reports by the step of 5 % that their worst signed difference is in."""
-    worst = F.greatest(*(F.abs(F.col(f"{name}_difference_bp")) for name in METRICS))
-    signed = F.coalesce(
-        *(F.when(F.abs(F.col(f"{name}_difference_bp")) == worst, F.col(f"{name}_difference_bp")) for name in METRICS)
-    )
-    step = F.floor(F.least(F.greatest(signed, F.lit(-_REACH * _STEP_BP)), F.lit(_REACH * _STEP_BP - 1)) / _STEP_BP)
-    counted = results.where(F.col("confidence_bp") == BP)
-    return {int(row.step): int(row["count"]) for row in counted.groupBy(step.alias("step")).count().collect()}
+def _difference_step() -> Column:
+    """The step of 5 % that the worst signed difference of a report is in."""
+    worst = F.greatest(*(F.abs(F.col(name)) for name in DIFFERENCES))
+    signed = F.coalesce(*(F.when(F.abs(F.col(name)) == worst, F.col(name)) for name in DIFFERENCES))
+    return F.floor(F.least(F.greatest(signed, F.lit(-_REACH * _STEP_BP)), F.lit(_REACH * _STEP_BP - 1)) / _STEP_BP)
 
 
-def _trust_step() -> int:
-    return BP // _TRUST_STEPS
-
-
-def _trust(affiliates: DataFrame) -> dict[int, int]:
-    step = F.least(F.floor(F.col("trust_bp") / _trust_step()), F.lit(_TRUST_STEPS - 1))
-    return {int(row.step): int(row["count"]) for row in affiliates.groupBy(step.alias("step")).count().collect()}
-
-
-def _refused(spark: SparkSession, run: str) -> list[dict[str, Any]]:
-    from fila.spark.files import Files
-    from fila.spark.tables import PROBLEM
-
-    found: list[dict[str, Any]] = []
-    for name in ("reports", "metrics"):
-        for shape in Files(spark).folders(f"{run}/bronze/{name}"):
-            rows = spark.read.parquet(f"{run}/bronze/{name}/{shape}").where(F.col(PROBLEM).isNotNull())
-            found += [
-                {"input": name, "reason": row[PROBLEM], "rows": row["count"]}
-                for row in rows.groupBy(PROBLEM).count().orderBy(F.desc("count"), PROBLEM).limit(_SHOWN).collect()
-            ]
-    return found
+def _trust_step() -> Column:
+    return F.least(F.floor(F.col("trust_bp") / _TRUST_STEP_BP), F.lit(_TRUST_STEPS - 1))
 
 
 def _mix(statuses: dict[str, int]) -> list[Part]:
@@ -279,7 +266,17 @@ def _claims_table(campaigns: Sequence[dict[str, Any]]) -> str:
     return html.table(head, rows)
 
 
-def _alerts(alerts: Sequence[dict[str, Any]]) -> str:
+def _alerts(alerts: Mapping[tuple[str, str], int]) -> str:
     if not alerts:
         return "<p>None.</p>"
-    return html.table(("kind", "severity", "alerts"), [(row["kind"], row["severity"], row["count"]) for row in alerts])
+    ordered = sorted(alerts.items(), key=lambda each: (each[0][0], -each[1]))
+    return html.table(("kind", "severity", "alerts"), [(*what, count) for what, count in ordered])
+
+
+def _refused(refused: Mapping[str, Mapping[str, int]]) -> str:
+    rows = [
+        (name, reason, count)
+        for name, reasons in refused.items()
+        for reason, count in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))[:_SHOWN]
+    ]
+    return html.table(("input", "reason", "rows"), rows) if rows else "<p>None.</p>"
