@@ -11,9 +11,10 @@ when the commit is answered.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from fila.broker.admission import check_message
 from fila.broker.commands import CommitTransaction, Incoming, StageEnqueue
@@ -123,25 +124,52 @@ def _check_room(state: BrokerState, transaction: Transaction, key: BatchKey, sta
         raise LimitExceeded(f"more than {limits.max_staged_bytes} bytes are staged in all, try again later")
 
 
+class _Spot(NamedTuple):
+    """Where messages of the same headers and priority go."""
+
+    headers: Mapping[str, str]
+    """Kept, so that no other headers come to stand in their place in memory"""
+    lane: bytes
+    delay_ms: int
+    head: bytes
+    """What their records begin with"""
+
+
 def _pack(state: BrokerState, tick: Tick, messages: list[Incoming]) -> bytes:
     """The messages as they will be enqueued. Raises why one of them is refused."""
     entries = []
+    spots: dict[tuple[str, int, int], _Spot] = {}
+    most_bytes = state.limits.max_payload_bytes
     for index, message in enumerate(messages):
-        try:
-            queue = state.queue(message.queue)
-            check_message(message, state.limits)
-            placed = place_message(queue, message, state.limits, tick.now)
-        except QueueNotFound:
-            raise
-        except BrokerError as error:
-            error.args = (f"message {index} of the batch: {error}",)
-            raise
-        priority = message.priority if placed.priority is None else placed.priority
-        delay_ms = message.delay_ms if placed.delay_ms is None else placed.delay_ms
-        record = codec.message_head(placed.weight, placed.cost, placed.throttle_keys) + message.body
-        lane = keys.lane(queue.name, placed.fairness_key, priority)
-        entries.append(codec.StagedMessage(lane, delay_ms, message.dedup_key, message.payload_bytes, record))
+        kind = (message.queue, id(message.headers), message.priority)
+        spot = spots.get(kind)
+        if spot is None or message.delay_ms or message.dedup_key or message.payload_bytes > most_bytes:
+            try:
+                spot, is_shared = _find_spot(state, tick, message)
+            except QueueNotFound:
+                raise
+            except BrokerError as error:
+                error.args = (f"message {index} of the batch: {error}",)
+                raise
+            if is_shared:
+                spots[kind] = spot
+        _, lane, delay_ms, head = spot
+        entries.append(
+            codec.StagedMessage(lane, delay_ms, message.dedup_key, message.payload_bytes, head + message.body)
+        )
     return codec.staged_messages(entries)
+
+
+def _find_spot(state: BrokerState, tick: Tick, message: Incoming) -> tuple[_Spot, bool]:
+    """Where a message goes, and whether that holds for all that have its headers and priority, and no delay."""
+    queue = state.queue(message.queue)
+    check_message(message, state.limits)
+    placed = place_message(queue, message, state.limits, tick.now)
+    priority = message.priority if placed.priority is None else placed.priority
+    delay_ms = message.delay_ms if placed.delay_ms is None else placed.delay_ms
+    head = codec.message_head(placed.weight, placed.cost, placed.throttle_keys)
+    spot = _Spot(message.headers, keys.lane(queue.name, placed.fairness_key, priority), delay_ms, head)
+    return spot, queue.hooks is None and not message.delay_ms
 
 
 def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitTransaction) -> Committing:
@@ -232,28 +260,39 @@ def _plan_publishing(state: BrokerState, store: Storage, producer: Producer, tic
 
 
 def _plan_messages(state: BrokerState, tick: Tick, messages: list[codec.StagedMessage]) -> None:
-    """Enqueue what was judged before. Messages of a queue that is gone have gone with it."""
+    """Enqueue what was judged before. Messages of a queue that is gone have gone with it.
+
+    What lane and head of a record say is read once for all that follow each other and have the same.
+    """
     first = state.sequence.reserve(tick.now, len(messages))
-    places = {lane: keys.read_lane(lane) for lane in {message.lane for message in messages}}
-    for seq, message in enumerate(messages, first):
-        name, fairness_key, priority = places[message.lane]
-        if name not in state.queues:
+    put, put_u64 = tick.batch.put, keys.u64
+    prefix, head, at_hand = b"", b"", False
+    for seq, (its_lane, delay_ms, dedup_key, payload_bytes, record) in enumerate(messages, first):
+        if its_lane != prefix:
+            prefix, at_hand = its_lane, False
+            name, fairness_key, priority = keys.read_lane(prefix)
+            queue = state.queues.get(name)
+            arrivals = None if queue is None else tick.arrivals_of(queue)
+        if arrivals is None:
             continue
-        arrivals = tick.arrivals_of(state.queues[name])
-        unique = message.dedup_key if arrivals.queue.record.dedup_window_ms else ""
-        if unique and plan_dedup(tick, arrivals, unique, seq) is not None:
+        if (
+            dedup_key
+            and arrivals.queue.record.dedup_window_ms
+            and plan_dedup(tick, arrivals, dedup_key, seq) is not None
+        ):
             continue
-        record = message.record
-        weight, cost, throttle_keys = codec.read_head(codec.head_of(record))
-        lane, ready = arrivals.lane(fairness_key, priority, throttle_keys)
+        if not at_hand or not record.startswith(head):
+            head, at_hand = codec.head_of(record), True
+            weight, cost, throttle_keys = codec.read_head(head)
+            lane, ready = arrivals.lane(fairness_key, priority, throttle_keys)
         arrivals.weights[lane.key] = weight
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
-        arrivals.sizes[seq] = message.payload_bytes
-        tick.batch.put(Family.MESSAGES, message.lane + keys.u64(seq), record)
-        if message.delay_ms:
-            due = tick.now + message.delay_ms * NS_PER_MS
-            tick.batch.put(Family.SCHEDULED, keys.scheduled(due, name, seq), codec.scheduled())
+        arrivals.sizes[seq] = payload_bytes
+        put(Family.MESSAGES, prefix + put_u64(seq), record)
+        if delay_ms:
+            due = tick.now + delay_ms * NS_PER_MS
+            put(Family.SCHEDULED, keys.scheduled(due, name, seq), codec.scheduled())
             arrivals.delayed.append((due, seq, lane, cost))
             continue
         ready.append(seq)

@@ -5,7 +5,7 @@ timeout has passed without an answer. A stream that is lost goes on where it was
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypedDict, TypeVar
@@ -15,14 +15,17 @@ from fila.client.connection import Connection, Unary, was_lost
 from fila.client.errors import InternalError, InvalidArgumentError, UnavailableError
 from fila.client.message import ReadMessage
 from fila.client.thread import LoopThread
+from fila.v1 import messages_pb2, service_pb2_grpc
 from fila.v1 import service_pb2 as pb
-from fila.v1 import service_pb2_grpc
 from fila.wire.status import RpcError
 from fila.wire.stream import EOF
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 R = TypeVar("R")
+
+Packed = Sequence[messages_pb2.Message]
+"""Messages that the broker sent together."""
 
 _STATES = {pb.CLAIM_STATE_OPEN: "open", pb.CLAIM_STATE_EXPIRED: "expired"}
 
@@ -192,12 +195,17 @@ class AsyncGroup:
         The same ones in the same order, as often as it is asked for. Nothing when the claim has expired. Raises
         ClaimLostError when it was acked, or ends on the way.
         """
+        async for messages in self.read_packed(number, low, high):
+            yield [ReadMessage(self.queue, message) for message in messages]
+
+    async def read_packed(self, number: int, low: int = 0, high: int = 0) -> AsyncIterator[Packed]:
+        """As `read`, but messages as they came, for those who make something else of them than objects."""
 
         def request(position: int) -> pb.ReadClaimRequest:
             return made(pb.ReadClaimRequest, queue=self.queue, group=self.group, number=number, low=position, high=high)
 
         async for response in self._calls().read_claim(request, low):
-            yield [ReadMessage(self.queue, message) for message in response.messages]
+            yield response.messages
 
     async def ack(self, upto: int) -> AckedClaims:
         """Remove for good what the claims up to a number hold. What expired is not touched."""
@@ -267,6 +275,10 @@ class Group:
         """
         return blocking(self._thread, self._group.read(number, low, high))
 
+    def read_packed(self, number: int, low: int = 0, high: int = 0) -> Iterator[Packed]:
+        """As `read`, but messages as they came, for those who make something else of them than objects."""
+        return blocking(self._thread, self._group.read_packed(number, low, high))
+
     def ack(self, upto: int) -> AckedClaims:
         """Remove for good what the claims up to a number hold. What expired is not touched."""
         return self._thread.run(self._group.ack(upto))
@@ -303,6 +315,12 @@ class ReadOptions(TypedDict, total=False):
 
 async def read_queue(calls: Calls, queue: str, options: ReadOptions) -> AsyncIterator[list[ReadMessage]]:
     """Messages of a queue, oldest first, without leasing them."""
+    async for messages in read_queue_packed(calls, queue, options):
+        yield [ReadMessage(queue, message) for message in messages]
+
+
+async def read_queue_packed(calls: Calls, queue: str, options: ReadOptions) -> AsyncIterator[Packed]:
+    """As `read_queue`, but messages as they came."""
     most = options.get("max_messages", 0)
     seen = 0
 
@@ -311,7 +329,7 @@ async def read_queue(calls: Calls, queue: str, options: ReadOptions) -> AsyncIte
         return made(pb.ReadQueueRequest, queue=queue, **fields)
 
     async for response in calls.read_queue(request, options.get("low", 0)):
-        yield [ReadMessage(queue, message) for message in response.messages]
+        yield response.messages
         seen += len(response.messages)
         if most and seen >= most:
             return

@@ -28,7 +28,7 @@ from fila.client.bulk import Bulk
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import FilaError
 from fila.client.feed import Feed
-from fila.client.groups import AsyncGroup, Group, ReadOptions, blocking, read_queue
+from fila.client.groups import AsyncGroup, Group, Packed, ReadOptions, blocking, read_queue, read_queue_packed
 from fila.client.journal import JournalBatch, JournalEntry, JournalReader, journal_request
 from fila.client.message import ConsumeMessage, Delivery, ReadMessage
 from fila.client.reply import ThreadReply
@@ -179,6 +179,10 @@ class Client:
         Whole lists of them, without a lease. What moves meanwhile may be left out. Raises QueueNotFoundError.
         """
         return blocking(self._thread, read_queue(self._session.calls, queue, options))
+
+    def read_queue_packed(self, queue: str, **options: Unpack[ReadOptions]) -> Iterator[Packed]:
+        """As `read_queue`, but messages as they came, for those who make something else of them than objects."""
+        return blocking(self._thread, read_queue_packed(self._session.calls, queue, options))
 
     def transaction(self, producer: str, number: int) -> Transaction:
         """Messages that are staged, and enqueued once when the transaction is committed."""

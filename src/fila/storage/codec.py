@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import starmap
 from struct import Struct, error, pack, unpack_from
-from typing import Any, TypeVar, get_origin
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 from fila.core.errors import StoreCorrupt
 
@@ -121,8 +121,7 @@ class CommitRecord:
     """Of the last transaction, in order, while they are being enqueued; none when they are"""
 
 
-@dataclass(frozen=True, slots=True)
-class StagedMessage:
+class StagedMessage(NamedTuple):
     """A message that is judged and placed, and enqueued when its transaction is committed."""
 
     lane: bytes
@@ -295,11 +294,11 @@ def staged_messages(messages: Sequence[StagedMessage]) -> bytes:
     """What one call staged. Lanes, which many messages share, stand once."""
     lanes: dict[bytes, int] = {}
     parts: list[bytes] = []
-    for message in messages:
-        lane = lanes.setdefault(message.lane, len(lanes))
-        dedup_key = message.dedup_key.encode()
-        sizes = (len(dedup_key), message.payload_bytes, len(message.record))
-        parts += (_STAGED_MESSAGE.pack(lane, message.delay_ms, *sizes), dedup_key, message.record)
+    write = _STAGED_MESSAGE.pack
+    for lane, delay_ms, dedup_key, payload_bytes, record in messages:
+        at = lanes.setdefault(lane, len(lanes))
+        key = dedup_key.encode()
+        parts += (write(at, delay_ms, len(key), payload_bytes, len(record)), key, record)
     table = [_LENGTH.pack(len(lane)) + lane for lane in lanes]
     return b"".join((_STAGED_BATCH.pack(VERSION, len(lanes), len(messages)), *table, *parts))
 
@@ -312,10 +311,11 @@ def read_staged_messages(value: bytes) -> list[StagedMessage]:
             (size,) = _LENGTH.unpack_from(value, at)
             at += _LENGTH.size + size
             lanes.append(value[at - size : at])
+        read, fixed_bytes = _STAGED_MESSAGE.unpack_from, _STAGED_MESSAGE.size
         for _ in range(count):
-            lane, delay_ms, key_bytes, payload_bytes, size = _STAGED_MESSAGE.unpack_from(value, at)
-            at += _STAGED_MESSAGE.size + key_bytes
-            dedup_key = value[at - key_bytes : at].decode()
+            lane, delay_ms, key_bytes, payload_bytes, size = read(value, at)
+            at += fixed_bytes + key_bytes
+            dedup_key = value[at - key_bytes : at].decode() if key_bytes else ""
             at += size
             messages.append(StagedMessage(lanes[lane], delay_ms, dedup_key, payload_bytes, value[at - size : at]))
     except (error, IndexError, UnicodeDecodeError) as cause:

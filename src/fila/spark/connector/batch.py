@@ -44,7 +44,7 @@ class QueueReader(DataSourceReader):
         options = self._options
         if partition.end == 0:  # nothing was ever enqueued
             return iter(())
-        pieces = client_of(options.broker).read_queue(
+        pieces = client_of(options.broker).read_queue_packed(
             options.queue,
             low=options.start,
             high=partition.end,

@@ -105,7 +105,7 @@ class ClaimReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if partition.low == partition.high:
             return iter(())
         group = client_of(options.broker).group(options.queue, options.group)
-        return message_batches(group.read(partition.number, partition.low, partition.high), options.columns)
+        return message_batches(group.read_packed(partition.number, partition.low, partition.high), options.columns)
 
     def commit(self, end: Offset) -> None:
         """Nothing is left to do: see the rules above."""

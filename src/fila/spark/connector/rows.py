@@ -4,31 +4,55 @@ Arrow's types must be exactly those that Spark makes of the schema, so they are 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from fila.client import JournalBatch, JournalEntry, ReadMessage
+from fila.client import JournalBatch, JournalEntry
 from fila.spark.connector.options import OptionError
+from fila.v1.messages_pb2 import Message, MessageMetadata
 
 ROWS = 4_000
 """How many rows a batch of Arrow should have, about. Fewer cost Spark more for each."""
+PIECES = 4
+"""How many pieces of a megabyte, as they come from the broker, it has at most"""
 
 _TEXT = T.StringType()
 _LONG = T.LongType()
 
-_QUEUE: dict[str, tuple[T.DataType, Callable[[Sequence[ReadMessage]], list[Any]]]] = {
-    "seq": (_LONG, lambda messages: [message.enqueued_at_ns for message in messages]),
-    "message_id": (_TEXT, lambda messages: [message.id for message in messages]),
-    "queue": (_TEXT, lambda messages: [message.queue for message in messages]),
-    "fairness_key": (_TEXT, lambda messages: [message.fairness_key for message in messages]),
-    "headers": (T.MapType(_TEXT, _TEXT), lambda messages: [list(message.headers.items()) for message in messages]),
-    "payload": (T.BinaryType(), lambda messages: [message.payload for message in messages]),
-    "priority": (T.IntegerType(), lambda messages: [message.priority for message in messages]),
-    "attempts": (T.IntegerType(), lambda messages: [message.attempt_count for message in messages]),
-    "enqueued_at": (T.TimestampType(), lambda messages: [message.enqueued_at_ns // 1000 for message in messages]),
+
+class _Piece:
+    """Messages that become one batch. What several columns need is taken out of them once."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+
+    @cached_property
+    def metadata(self) -> list[MessageMetadata]:
+        return [message.metadata for message in self.messages]
+
+    @cached_property
+    def enqueued_ns(self) -> list[int]:
+        stamps = [message.timestamps.enqueued_at for message in self.messages]
+        return [stamp.seconds * 1_000_000_000 + stamp.nanos for stamp in stamps]
+
+
+_QUEUE: dict[str, tuple[T.DataType, Callable[[_Piece], list[Any]]]] = {
+    "seq": (_LONG, lambda piece: piece.enqueued_ns),
+    "message_id": (_TEXT, lambda piece: [message.id for message in piece.messages]),
+    "queue": (_TEXT, lambda piece: [metadata.queue_id for metadata in piece.metadata]),
+    "fairness_key": (_TEXT, lambda piece: [metadata.fairness_key for metadata in piece.metadata]),
+    "headers": (
+        T.MapType(_TEXT, _TEXT),
+        lambda piece: [list(message.headers.items()) if message.headers else [] for message in piece.messages],
+    ),
+    "payload": (T.BinaryType(), lambda piece: [message.payload for message in piece.messages]),
+    "priority": (T.IntegerType(), lambda piece: [metadata.priority for metadata in piece.metadata]),
+    "attempts": (T.IntegerType(), lambda piece: [metadata.attempt_count for metadata in piece.metadata]),
+    "enqueued_at": (T.TimestampType(), lambda piece: [ns // 1000 for ns in piece.enqueued_ns]),
 }
 QUEUE_COLUMNS = tuple(_QUEUE)
 
@@ -59,21 +83,23 @@ def check_schema(wanted: T.StructType, offered: T.StructType) -> tuple[str, ...]
     return tuple(field.name for field in wanted)
 
 
-def message_batches(pieces: Iterable[list[ReadMessage]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def message_batches(pieces: Iterable[Sequence[Message]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Batches of about `ROWS` messages."""
     schema = to_arrow_schema(queue_schema(columns), timezone="UTC")
+    makers = [_QUEUE[name][1] for name in columns]
     for messages in _gathered(pieces):
-        arrays = [pa.array(_QUEUE[name][1](messages), field.type) for name, field in zip(columns, schema, strict=True)]
+        piece = _Piece(messages)
+        arrays = [pa.array(make(piece), field.type) for make, field in zip(makers, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _gathered(pieces: Iterable[list[ReadMessage]]) -> Iterator[list[ReadMessage]]:
-    gathered: list[ReadMessage] = []
+def _gathered(pieces: Iterable[Sequence[Message]]) -> Iterator[list[Message]]:
+    gathered: list[Message] = []
     count = 0
     for piece in pieces:
         gathered += piece
         count += 1
-        if len(gathered) >= ROWS or count == 4:  # pieces are of a megabyte
+        if len(gathered) >= ROWS or count == PIECES:
             yield gathered
             gathered, count = [], 0
     if gathered:
