@@ -95,6 +95,42 @@ def encode_all(queue: str, messages: Iterable[OutgoingMessage | bytes]) -> Itera
         yield Chunk(b"".join(frames), count, queue)
 
 
+def encode_payloads(queue: str, data: memoryview, ends: Iterable[int]) -> Iterator[Chunk]:
+    """As `encode_all`, for messages that are nothing but payloads and lie one behind another in a buffer.
+
+    `ends` says where the first begins and where each ends. Nothing is made of each payload: it is copied once, into its
+    batch.
+    """
+    parts: list[bytes | memoryview] = []
+    count = size = 0
+    context = b"".join([_encode_header(name, value) for name, value in context_headers().items()])
+    places = iter(ends)
+    start = next(places, 0)
+    for end in places:
+        length = end - start
+        if length + len(context) > MAX_MESSAGE_BYTES:
+            if count:
+                yield Chunk(b"".join(parts), count, queue)
+            raise LimitExceededError(f"the message has {length} bytes, {MAX_MESSAGE_BYTES} can be sent")
+        if count and (count == MAX_BATCH_MESSAGES or size + length > MAX_BATCH_BYTES):
+            yield Chunk(b"".join(parts), count, queue)
+            parts = []
+            count = size = 0
+        parts += (_opening(length, context), data[start:end])
+        count += 1
+        size += length
+        start = end
+    if count:
+        yield Chunk(b"".join(parts), count, queue)
+
+
+@lru_cache(_REMEMBERED)
+def _opening(payload_bytes: int, headers: bytes) -> bytes:
+    """What a message of so many bytes begins with in a batch, up to its payload."""
+    head = headers + (_PAYLOAD + _varint(payload_bytes) if payload_bytes else b"")
+    return _BATCH_MESSAGES + _varint(len(head) + payload_bytes) + head
+
+
 def _frame(
     frame: list[bytes], payload: bytes, message: OutgoingMessage | None, head: bytes, context: dict[str, str]
 ) -> int:

@@ -46,11 +46,15 @@ class AsyncTransaction:
         `part` is a name that no other attempt has; one is made up when it is left out. What is not committed `ttl_ms`
         after the last call for the transaction is dropped; 0 means an hour. If a message is refused, so is its batch.
         """
+        return await self.stage_encoded(encode_all(queue, messages), part=part, ttl_ms=ttl_ms)
+
+    async def stage_encoded(self, chunks: Iterable[Chunk], *, part: str = "", ttl_ms: int = 0) -> StagedPart:
+        """As `stage`, for messages that are encoded already."""
         name = part or uuid4().hex
         count = sequence = 0
         under_way: set[asyncio.Task[bool]] = set()
         try:
-            for sequence, chunk in enumerate(encode_all(queue, messages), 1):
+            for sequence, chunk in enumerate(chunks, 1):
                 if len(under_way) >= WINDOW and await _first(under_way):
                     break  # it was committed before: the rest is of no use
                 under_way.add(asyncio.create_task(self._send(name, sequence, chunk, ttl_ms)))
@@ -112,6 +116,10 @@ class Transaction:
     ) -> StagedPart:
         """Have messages kept for the transaction. Nobody sees them before it is committed."""
         return self._thread.run(self._transaction.stage(queue, messages, part=part, ttl_ms=ttl_ms))
+
+    def stage_encoded(self, chunks: Iterable[Chunk], *, part: str = "", ttl_ms: int = 0) -> StagedPart:
+        """As `stage`, for messages that are encoded already; `chunks` is walked on the client's own thread."""
+        return self._thread.run(self._transaction.stage_encoded(chunks, part=part, ttl_ms=ttl_ms))
 
     def commit(self, parts: Iterable[StagedPart]) -> bool:
         """Enqueue these parts, once. Returns False when this transaction or a later one was committed before."""

@@ -1,5 +1,7 @@
 """Messages on the wire, against protobuf itself."""
 
+from itertools import accumulate
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from fila.client.encoding import (
     OutgoingMessage,
     encode,
     encode_all,
+    encode_payloads,
 )
 from fila.client.errors import InvalidArgumentError, LimitExceededError
 from fila.v1 import service_pb2
@@ -60,6 +63,21 @@ def test_a_batch_stays_within_its_limits_unless_one_message_is_larger(sizes):
     for chunk in encode_all("q", [b"\0" * size for size in sizes]):
         assert chunk.count <= MAX_BATCH_MESSAGES
         assert chunk.count == 1 or len(chunk.frames) <= MAX_BATCH_BYTES + 16 * chunk.count
+
+
+@given(st.lists(st.binary(max_size=300), max_size=1200), st.binary(max_size=20))
+def test_payloads_of_a_buffer_are_encoded_as_those_of_a_list(payloads, before):
+    data = before + b"".join(payloads)
+    ends = [len(before), *accumulate(map(len, payloads), initial=len(before))][1:]
+    assert list(encode_payloads("q", memoryview(data), ends)) == list(encode_all("q", payloads))
+
+
+def test_a_payload_of_a_buffer_that_no_request_can_carry_is_refused_after_those_before_it():
+    data = bytes(MAX_MESSAGE_BYTES + 2)
+    chunks = encode_payloads("q", memoryview(data), [0, 1, MAX_MESSAGE_BYTES + 2])
+    assert next(chunks).count == 1
+    with pytest.raises(LimitExceededError):
+        next(chunks)
 
 
 def test_many_small_messages_are_split_by_count():

@@ -7,7 +7,7 @@ Rules of this file:
 - By key: rows are enqueued at once, each under its `dedup_key`. They are seen before the batch has succeeded.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from fila.client import OutgoingMessage, StagedPart
+from fila.client.encoding import Chunk, encode_all, encode_payloads
 from fila.spark.connector.link import client_of
 from fila.spark.connector.options import OptionError, Write
 
@@ -115,9 +116,9 @@ def _write(options: Write, producer: str, number: int, batches: Iterator[pa.Reco
         return Staged(producer, number, ())
     transaction = client.transaction(producer, number)
     parts = tuple(
-        transaction.stage(queue, messages, part=uuid4().hex, ttl_ms=options.ttl_ms)
+        transaction.stage_encoded(chunks, part=uuid4().hex, ttl_ms=options.ttl_ms)
         for batch in batches
-        for queue, messages in _by_queue(batch, options.queue).items()
+        for chunks in _chunks(batch, options.queue)
     )
     return Staged(producer, number, parts)
 
@@ -131,12 +132,25 @@ def _commit(options: Write, messages: Sequence[WriterCommitMessage | None]) -> N
     client_of(options.broker).transaction(producer, number).commit(parts)
 
 
-def _by_queue(batch: pa.RecordBatch, queue: str) -> dict[str, list[OutgoingMessage | bytes]]:
+def _chunks(batch: pa.RecordBatch, queue: str) -> Iterable[Iterable[Chunk]]:
+    """The messages of a batch, encoded, by the queue that they are for."""
+    if batch.schema.names != ["payload"]:
+        return [encode_all(name, messages) for name, messages in _by_queue(batch, queue).items()]
+    if not batch.num_rows:
+        return []
+    column = _payloads(batch)
+    _, ends, data = column.buffers()
+    first = column.offset
+    places = memoryview(ends).cast("B").cast("i")[first : first + len(column) + 1]
+    return [encode_payloads(queue, memoryview(data or b"").cast("B"), places)]
+
+
+def _by_queue(batch: pa.RecordBatch, queue: str) -> dict[str, list[OutgoingMessage]]:
     """The messages of a batch, by the queue that they are for."""
     messages = _messages(batch)
     if "queue" not in batch.schema.names:
         return {queue: messages} if messages else {}
-    sorted_out: dict[str, list[OutgoingMessage | bytes]] = {}
+    sorted_out: dict[str, list[OutgoingMessage]] = {}
     for name, message in zip(batch.column("queue").to_pylist(), messages, strict=True):
         if not (name or queue):
             raise ValueError("a row has no queue, and the option 'queue' is not set")
@@ -144,24 +158,25 @@ def _by_queue(batch: pa.RecordBatch, queue: str) -> dict[str, list[OutgoingMessa
     return sorted_out
 
 
-def _messages(batch: pa.RecordBatch) -> list[OutgoingMessage | bytes]:
-    payloads: list[Any] = batch.column("payload").cast(pa.binary()).to_pylist()
-    if None in payloads:
+def _payloads(batch: pa.RecordBatch) -> pa.BinaryArray:
+    """Raises ValueError where one is missing."""
+    column = batch.column("payload")
+    if column.null_count:
         raise ValueError("a row has no payload: it is null")
-    given = {name: _values(batch, name) for name in ("headers", "delay_ms", "priority", "dedup_key")}
-    if all(values is None for values in given.values()):
-        return payloads
-    rows = batch.num_rows
-    columns = [values if values is not None else [None] * rows for values in given.values()]
+    return column.view(pa.binary())
+
+
+def _messages(batch: pa.RecordBatch) -> list[OutgoingMessage]:
+    columns = [_values(batch, name) for name in ("headers", "delay_ms", "priority", "dedup_key")]
     return [
         OutgoingMessage(payload, headers, delay_ms or 0, priority, dedup_key)
-        for payload, headers, delay_ms, priority, dedup_key in zip(payloads, *columns, strict=True)
+        for payload, headers, delay_ms, priority, dedup_key in zip(_payloads(batch).to_pylist(), *columns, strict=True)
     ]
 
 
-def _values(batch: pa.RecordBatch, name: str) -> list[Any] | None:
+def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
     if name not in batch.schema.names:
-        return None
+        return [None] * batch.num_rows
     values: list[Any] = batch.column(name).to_pylist()
     if name != "headers":
         return values
