@@ -28,6 +28,7 @@ class Entry:
     cause: int = 0
     target: str = ""
     note: Any = None
+    throttled: int = 0
 
 
 def entries_of(first: int, record: Record) -> list[Entry]:
@@ -55,6 +56,7 @@ def entries_of(first: int, record: Record) -> list[Entry]:
                     cause=columns[Field.CAUSE][row],
                     target=record.lanes[columns[Field.TARGET][row]].queue if moved else "",
                     note=json.loads(section.texts[row]) if section.texts else None,
+                    throttled=columns[Field.THROTTLED][row],
                 )
             )
     return found

@@ -19,7 +19,7 @@ from fila.storage import keys
 from fila.storage.codec import Failed, QueueRecord
 from fila.storage.journal import Column, Field, Kind, Packer
 
-_LANE, _SEQ, _ATTEMPT, _SIZE, _COST, _UNTIL, _COUNT, _CAUSE, _TARGET = (name.value for name in Field)
+_LANE, _SEQ, _ATTEMPT, _SIZE, _COST, _UNTIL, _COUNT, _CAUSE, _TARGET, _THROTTLED = (name.value for name in Field)
 _ENDED = {
     Failed.NACKED: Kind.NACKED,
     Failed.EXPIRED: Kind.EXPIRED,
@@ -103,7 +103,7 @@ class Events:
                 self._add(Kind.ACKED, acked.lanes, acked.seqs, (_ATTEMPT, _attempts(acked.queue, acked.seqs)))
         for delivery in tick.delivered:
             if delivery.grants:  # throttles may hold up all that was looked at
-                self._add_delivery(delivery)
+                self._add_delivery(delivery, tick.now)
         if tick.removed is not None and tick.removed.places:
             self._add_removed(tick.removed)
         if commands and isinstance(commands[0], ALONE):
@@ -114,17 +114,19 @@ class Events:
     def _add(self, kind: Kind, lanes: list[Lane], seqs: Sequence[int], *more: Column) -> None:
         self._packer.add(kind, len(seqs), [(_LANE, self._lanes.numbers(lanes)), (_SEQ, seqs), *more])
 
-    def _add_delivery(self, delivery: Delivery) -> None:
+    def _add_delivery(self, delivery: Delivery, now: int) -> None:
         messages = delivery.selection.messages
+        lanes = [message[0] for message in messages]
         seqs = [message[1] for message in messages]
-        self._add(
-            Kind.LEASED,
-            [message[0] for message in messages],
-            seqs,
+        columns: list[Column] = [
             (_ATTEMPT, _attempts(delivery.queue, seqs)),
             (_COST, [message[2] for message in messages]),
             (_UNTIL, (delivery.grants[0][1].expires_at,)),
-        )
+        ]
+        if any(lane.holdups is not None for lane in set(lanes)):
+            held_up = delivery.queue.ledger.held_up
+            columns.append((_THROTTLED, [held_up(lane, seq, now) for lane, seq, _ in messages]))
+        self._add(Kind.LEASED, lanes, seqs, *columns)
 
     def _add_arrivals(self, arrivals: Arrivals) -> None:
         lanes: list[Lane] = []

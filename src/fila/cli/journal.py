@@ -139,6 +139,8 @@ def line(entry: JournalEntry) -> str:
         parts.append(f"cost={entry.cost}")
     if entry.kind == "leased":
         parts.append(f"waited={(entry.at_ns - entry.enqueued_at_ns) / 1e6:.1f}ms")
+    if entry.throttled_ns:
+        parts.append(f"throttled={entry.throttled_ns / 1e6:.1f}ms")
     if entry.until_ns:
         until = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=entry.until_ns // 1000)
         parts.append(f"until={until:%H:%M:%S}")

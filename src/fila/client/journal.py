@@ -65,6 +65,8 @@ class JournalEntry:
     target: str
     #: What else there is to say, as an object of JSON.
     note: str
+    #: For how long throttles held up a leased message since it was ready, while there were consumers.
+    throttled_ns: int
 
     @property
     def at(self) -> datetime:
@@ -182,6 +184,7 @@ def read_batch(response: admin_pb2.ReadJournalResponse) -> JournalBatch:
             targets = [lanes[number].queue for number in section.targets]
             columns["target"] += targets * rows if len(targets) == 1 else targets or [""] * rows
             columns["note"] += section.notes or [""] * rows
+            columns["throttled_ns"] += _spread(section.throttled_ns, rows)
     return JournalBatch(response.first_available_seq, response.next_seq, response.position, response.enabled, columns)
 
 

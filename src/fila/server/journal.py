@@ -23,6 +23,7 @@ _COLUMNS = {
     Field.SIZE: "sizes",
     Field.COST: "costs",
     Field.UNTIL: "until_ns",
+    Field.THROTTLED: "throttled_ns",
     Field.COUNT: "counts",
     Field.CAUSE: "causes",
     Field.TARGET: "targets",

@@ -97,6 +97,8 @@ class Field(IntEnum):
     """The kind of failure that a message died of"""
     TARGET = 9
     """The lane that a message moved to"""
+    THROTTLED = 10
+    """For how long throttles held a message up that is leased now, in nanoseconds"""
 
 
 Column = tuple[int, Sequence[int]]

@@ -732,7 +732,7 @@ class JournalLane(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., priority: _Optional[int] = ..., weight: _Optional[int] = ...) -> None: ...
 
 class JournalSection(_message.Message):
-    __slots__ = ("kind", "first_seq", "rows", "lanes", "message_seqs", "attempts", "sizes", "costs", "until_ns", "counts", "causes", "targets", "notes")
+    __slots__ = ("kind", "first_seq", "rows", "lanes", "message_seqs", "attempts", "sizes", "costs", "until_ns", "counts", "causes", "targets", "notes", "throttled_ns")
     KIND_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -746,6 +746,7 @@ class JournalSection(_message.Message):
     CAUSES_FIELD_NUMBER: _ClassVar[int]
     TARGETS_FIELD_NUMBER: _ClassVar[int]
     NOTES_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_NS_FIELD_NUMBER: _ClassVar[int]
     kind: JournalKind
     first_seq: int
     rows: int
@@ -759,4 +760,5 @@ class JournalSection(_message.Message):
     causes: _containers.RepeatedScalarFieldContainer[JournalKind]
     targets: _containers.RepeatedScalarFieldContainer[int]
     notes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, kind: _Optional[_Union[JournalKind, str]] = ..., first_seq: _Optional[int] = ..., rows: _Optional[int] = ..., lanes: _Optional[_Iterable[int]] = ..., message_seqs: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., sizes: _Optional[_Iterable[int]] = ..., costs: _Optional[_Iterable[int]] = ..., until_ns: _Optional[_Iterable[int]] = ..., counts: _Optional[_Iterable[int]] = ..., causes: _Optional[_Iterable[_Union[JournalKind, str]]] = ..., targets: _Optional[_Iterable[int]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
+    throttled_ns: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, kind: _Optional[_Union[JournalKind, str]] = ..., first_seq: _Optional[int] = ..., rows: _Optional[int] = ..., lanes: _Optional[_Iterable[int]] = ..., message_seqs: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., sizes: _Optional[_Iterable[int]] = ..., costs: _Optional[_Iterable[int]] = ..., until_ns: _Optional[_Iterable[int]] = ..., counts: _Optional[_Iterable[int]] = ..., causes: _Optional[_Iterable[_Union[JournalKind, str]]] = ..., targets: _Optional[_Iterable[int]] = ..., notes: _Optional[_Iterable[str]] = ..., throttled_ns: _Optional[_Iterable[int]] = ...) -> None: ...
