@@ -29,7 +29,7 @@ _SETTINGS = {
 }
 
 options = json.loads(sys.argv[1])
-points = options["points"]
+points, checkpoint = options["points"], options["checkpoint"]
 
 
 def reached(point):
@@ -45,6 +45,8 @@ def reached(point):
 class Reader(ClaimReader):
     def latestOffset(self, start, limit):  # noqa: N802 - Spark's name
         if start["claim"]:
+            # What is acked by this call is in Spark's log of commits. It is not a promise of Spark's, so it is guarded.
+            assert Path(checkpoint, "commits", str(start["claim"] - 1)).exists()
             reached("in-commit-log")  # and not acked
         end = super().latestOffset(start, limit)
         if end != start:

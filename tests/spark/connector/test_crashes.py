@@ -85,8 +85,9 @@ def test_executors_are_killed_and_the_query_survives(tmp_path):
         trial.check()
 
 
-def test_the_broker_is_killed_and_the_query_survives(tmp_path):
-    with Trial(tmp_path, count=100) as trial:
+@pytest.mark.parametrize("mode", ["txn", "dedup"])
+def test_the_broker_is_killed_and_the_query_survives(tmp_path, mode):
+    with Trial(tmp_path, mode=mode, count=100) as trial:
         for point in ("claimed", "reading", "writing", "written", "committed", "in-commit-log"):
             trial.until(point)
             trial.kill_broker()

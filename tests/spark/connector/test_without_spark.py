@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from fila import FencedError, QueueNotFoundError
+from fila import FencedError, OutgoingMessage, QueueNotFoundError, UnavailableError
 from fila.spark.connector import options
-from fila.spark.connector.batch import DataLoss
+from fila.spark.connector.batch import DataLoss, JournalReader
 from fila.spark.connector.claims import ClaimReader
-from fila.spark.connector.rows import QUEUE_COLUMNS
+from fila.spark.connector.rows import JOURNAL_COLUMNS, QUEUE_COLUMNS
 from fila.spark.connector.sink import BatchWriter
 from tests.e2e.support import eventually
 
@@ -128,6 +128,37 @@ def test_offsets_that_the_group_does_not_know_are_refused_unless_loss_is_accepte
     assert lenient.latestOffset({"claim": 9}, FIVE) == {"claim": 2}
     with pytest.raises(ValueError, match="another query"):
         strict.latestOffset({"offset": 3}, FIVE)
+
+
+def test_a_broker_that_is_away_is_asked_again_but_not_for_ever(reader, broker, client, queue):
+    fill(client, queue, 3)
+    one = reader(retryTimeout="500ms")
+    start = one.initialOffset()
+    broker.kill()
+    try:
+        with pytest.raises(UnavailableError, match=broker.addr):
+            one.latestOffset(start, FIVE)
+    finally:
+        broker.start()
+    assert one.latestOffset(start, FIVE) == {"claim": 1}
+
+
+def test_the_journal_is_read_on_where_the_broker_was_lost(broker, client, queue):
+    client.update_queue(queue, fairness_header="who")
+    many = [OutgoingMessage(b"", {"who": f"{number:0>250}"}) for number in range(25_000)]
+    client.enqueue_many(queue, many)  # more than is on its way at once
+    given = CaseInsensitiveDict({"addr": broker.addr, "journal": "true", "queue": queue, "partitions": "1"})
+    reader = JournalReader(options.journal_read(given, JOURNAL_COLUMNS))
+    [part] = reader.partitions()
+    batches = reader.read(part)
+    seqs = next(batches).column("seq").to_pylist()
+    assert len(seqs) < len(many)
+    broker.kill()
+    broker.start()
+    for batch in batches:
+        seqs += batch.column("seq").to_pylist()
+    assert seqs == [entry.seq for entry in client.read_journal(queue=queue) if entry.seq < part.end]
+    assert len(seqs) >= len(many)
 
 
 def test_a_queue_that_is_not_there_is_named(reader):

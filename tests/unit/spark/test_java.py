@@ -62,3 +62,19 @@ def test_nothing_else_imports_pyspark():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "pip install 'fila[spark]'" in done.stdout
+
+
+def test_without_what_it_needs_the_format_says_so_and_leaves_other_formats_alone():
+    pytest.importorskip("pyspark")
+    program = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from pyspark_fila import DefaultSource\n"
+        "assert DefaultSource.name() == 'fila'\n"
+        "try: DefaultSource({})\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("SparkMissing")
+    assert "pyarrow" in done.stdout
+    assert "pip install 'fila[spark]'" in done.stdout

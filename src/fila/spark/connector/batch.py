@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from fila.client import Client
-from fila.spark.connector.link import client_of
+from fila.client import JournalBatch, UnavailableError
+from fila.spark.connector.link import Patience, client_of
 from fila.spark.connector.options import JournalRead, QueueRead
 from fila.spark.connector.rows import journal_batches, message_batches
 
@@ -72,7 +72,7 @@ class JournalReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
-        first, last = _extent(client_of(options.broker))
+        first, last = self._extent()
         start, end = options.start or first, (min(options.end, last) if options.end else last) + 1
         self._check_there(start, first)
         start = max(start, first)
@@ -83,11 +83,37 @@ class JournalReader(DataSourceReader):
         assert isinstance(partition, JournalPart)
         if partition.start == partition.end:
             return
-        options = self._options
-        with client_of(options.broker).read_journal_batches(partition.start, queue=options.queue) as batches:
-            said = next(batches)  # how far the journal goes, and no entries
-            self._check_there(partition.start, said.first_available_seq)
-            yield from journal_batches(batches, options.columns, partition.end)
+        yield from journal_batches(self._batches(partition.start), self._options.columns, partition.end)
+
+    def _batches(self, position: int) -> Iterator[JournalBatch]:
+        """From an entry on. A broker that is away is asked again, as by all other calls."""
+        broker, queue = self._options.broker, self._options.queue
+        patience = Patience(broker)
+        while True:
+            try:
+                with client_of(broker).read_journal_batches(position, queue=queue) as batches:
+                    said = next(batches)  # how far the journal goes, and no entries
+                    self._check_there(position, said.first_available_seq)
+                    for batch in batches:
+                        yield batch
+                        position, patience = batch.position, Patience(broker)
+                    return
+            except UnavailableError:
+                if not patience.wait():
+                    raise
+
+    def _extent(self) -> tuple[int, int]:
+        """The first and the last entry that the journal has."""
+        broker = self._options.broker
+        patience = Patience(broker)
+        while True:
+            try:
+                with client_of(broker).read_journal_batches(last=1) as batches:
+                    said = next(batches)
+                    return said.first_available_seq, said.next_seq - 1
+            except UnavailableError:
+                if not patience.wait():
+                    raise
 
     def _check_there(self, start: int, first: int) -> None:
         if start < first and self._options.fail_on_data_loss:
@@ -95,10 +121,3 @@ class JournalReader(DataSourceReader):
                 f"the journal begins at entry {first}, entry {start} was removed by age or size: "
                 "read from a later startSeq, or set failOnDataLoss to false"
             )
-
-
-def _extent(client: Client) -> tuple[int, int]:
-    """The first and the last entry that the journal has."""
-    with client.read_journal_batches(last=1) as batches:
-        said = next(batches)
-        return said.first_available_seq, said.next_seq - 1
