@@ -1,9 +1,11 @@
 """Pipelines on real data: a broker whose queue is fought over, and files of reports against files of metrics.
 
-1. A real server process. One tenant floods a queue, others want their share, a part of the messages fails.
-2. Its journal: who got what, who waited for what, and the proof that nothing was lost.
+1. A real server process. One tenant floods a queue, others want their share, one is held back by a limit for two
+   seconds, a part of the messages fails.
+2. Its journal: who got what, who waited for what, who was starved and why, and the proof that nothing was lost.
 3. Made-up reports and metrics are reconciled, then more of them, which does only the new work; reports whose
    platform told nothing go back to the broker as delayed jobs.
+4. Some more reports come as messages and are reconciled as a stream, whose discrepancies and alerts go to queues.
 
     python examples/pipeline/run.py [--messages N] [--reports N] [--out FOLDER]
 
@@ -26,6 +28,12 @@ QUEUE = "orders"
 TENANTS = {"flood": (1, 0.55), "ada": (1, 0.15), "bob": (2, 0.2), "cyd": (3, 0.1)}
 """Weight, and part of all messages."""
 CONSUMERS = 2
+WORK_S = 0.0005
+"""What a message takes."""
+LIMITED, LIMITED_AFTER_S, LIMITED_FOR_S = "ada", 1.5, 2.0
+"""Who is held back by a limit, and when."""
+STREAMED = 2_000
+"""Reports that come as messages, at most."""
 
 
 def main() -> int:
@@ -77,16 +85,50 @@ def run(out, messages, reports, say) -> int:
         due = spark.read.parquet(f"{outcome.folder}/gold/open")
         jobs = retries.send(due, server.addr, "reconcile", now_ms)
         say(f"reconciliation: {jobs:,} reports are tried again later, as jobs")
+        count = min(STREAMED, reports)
+        say(f"stream: {count:,} reports as messages")
+        found_in = streamed(spark, server.addr, out, Sample(count, now_ms, seed=2, first=reports))
+        say("stream: " + ", ".join(f"{held:,} {name}" for name, held in found_in.items()))
     spark.stop()
     say("done")
-    print(f"\nFairness:       {found.report}\nReconciliation: {outcome.report}")
+    print(f"\nFairness:       {found.report}\nReconciliation: {outcome.report}\nStream:         {out / 'streamed'}")
     return 0 if found.summary["conserved"] else 1
+
+
+def streamed(spark, addr, out, sample) -> dict[str, int]:
+    """Reconcile reports from a queue. Returns what became of them: messages by queue."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from fila.spark import sample as made
+    from fila.spark import stream
+
+    made.metrics(spark, sample).coalesce(1).write.parquet(str(out / "streamed-metrics"))
+    queues = stream.Queues.beside(addr, "reports")
+    with Client(addr) as client:
+        for name in (queues.reports, queues.discrepancies, queues.alerts):
+            client.create_queue(name)
+        rows = made.reports(spark, sample)
+        told = rows.select(F.to_json(F.struct(*rows.columns)).alias("line")).collect()
+        client.enqueue_many(queues.reports, (OutgoingMessage(row.line.encode()) for row in told))
+        query = stream.start(
+            spark,
+            queues,
+            str(out / "streamed-metrics"),
+            str(out / "streamed"),
+            clock_ms=lambda: sample.until_ms,
+            trigger={"availableNow": True},
+        )
+        stream.wait(query)
+        held = {queue.name: queue.depth for queue in client.list_queues()}
+    return {name: held[f"{queues.reports}.{name}"] for name in ("discrepancies", "alerts", "dlq")}
 
 
 def fight(addr: str, messages: int) -> None:
     """All tenants enqueue, then two consumers work off three quarters of it."""
     with Client(addr) as client:
-        client.create_queue(QUEUE, fairness_header="tenant", weight_header="weight", max_attempts=2)
+        client.create_queue(
+            QUEUE, fairness_header="tenant", weight_header="weight", throttle_headers=["tenant"], max_attempts=2
+        )
         for tenant, (weight, part) in TENANTS.items():
             headers = {"tenant": tenant, "weight": str(weight)}
             client.enqueue_many(QUEUE, (OutgoingMessage(b"x" * 200, headers) for _ in range(int(messages * part))))
@@ -94,6 +136,11 @@ def fight(addr: str, messages: int) -> None:
     consumers = [threading.Thread(target=consume, args=(addr, left)) for _ in range(CONSUMERS)]
     for consumer in consumers:
         consumer.start()
+    with Client(addr) as client:
+        time.sleep(LIMITED_AFTER_S)
+        client.set_config(f"throttle.tenant:{LIMITED}", "rate=1")
+        time.sleep(LIMITED_FOR_S)
+        client.delete_config(f"throttle.tenant:{LIMITED}")
     for consumer in consumers:
         consumer.join()
 
@@ -101,6 +148,7 @@ def fight(addr: str, messages: int) -> None:
 def consume(addr: str, left: threading.Semaphore) -> None:
     with Client(addr) as client, client.consume(QUEUE, max_in_flight=20) as delivered:
         for number, message in enumerate(delivered):
+            time.sleep(WORK_S)
             try:
                 message.nack("out of stock") if number % 40 == 0 else message.ack()
             except FilaError:

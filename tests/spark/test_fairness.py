@@ -53,11 +53,14 @@ def test_a_wait_is_split_by_what_it_was_for(spark):
     story.tell(0, "enqueued", "m2", "a", until_ns=4 * S)
     story.tell(4, "due", "m2", "a")
     story.tell(5, "enqueued", "m3", "b")
-    story.tell(10, "consumers", count=1)  # until here nobody was there; from here on something else holds them back
-    story.tell(13, "leased", "m3", "b", attempt=1)  # now the consumer is busy: it is a matter of turns
+    story.tell(5, "enqueued", "m4", "b")
+    story.tell(10, "consumers", count=1)  # until here nobody was there
+    # What held a message back the broker says when it delivers it. Of m4, which waits to the end, it has not: until the
+    # consumer was busy it must have been a limit.
+    story.tell(13, "leased", "m3", "b", attempt=1, throttled_ns=3 * S)
     story.tell(20, "leased", "m1", "a", attempt=1)
     story.tell(22, "acked", "m3", "b", attempt=1)
-    story.tell(25, "leased", "m2", "a", attempt=1)
+    story.tell(25, "leased", "m2", "a", attempt=1, throttled_ns=9 * S)
     story.tell(26, "acked", "m1", "a", attempt=1)
     story.tell(27, "acked", "m2", "a", attempt=1)
     told = story.frame(spark)
@@ -65,9 +68,10 @@ def test_a_wait_is_split_by_what_it_was_for(spark):
     stays = history.stays(steps, told, 27 * S)
     waits = fairness.waits(stays, steps, told).groupBy("message_id").sum(*fairness.TURNS)
     assert {row[0]: tuple(each / S for each in row[1:]) for row in waits.collect()} == {
-        "m1": (0, 10, 3, 7),
-        "m2": (4, 6, 3, 12),
+        "m1": (0, 10, 0, 10),
+        "m2": (4, 6, 9, 6),
         "m3": (0, 5, 3, 0),
+        "m4": (0, 5, 3, 14),
     }
 
 
@@ -107,7 +111,12 @@ def test_who_was_starved_when_and_by_whom(spark):
         assert got["a", window] == (10 if fair else 0, 10, True)
         assert got["b", window] == (10 if fair else 20, 10, True)
         assert got["c", window] == (30, 30, True)
-    [stretch] = fairness.starvation(cells, span).collect()
+    waits = spark.createDataFrame(
+        [("q", "a", 0, 20 * S, 10 * S), ("q", "a", 15 * S, 25 * S, 0), ("q", "b", 0, 30 * S, 30 * S)],
+        "queue string, key string, from_ns bigint, to_ns bigint, throttle bigint",
+    )
+    [stretch] = fairness.starvation(cells, waits, span).collect()
+    assert stretch.limited == pytest.approx(5 / 15)  # of 10 s + 5 s within the stretch, a limit took half of the first
     assert (stretch.queue, stretch.key, stretch.from_ns, stretch.to_ns) == ("q", "a", 10 * S, 20 * S)
     assert (stretch.got, stretch.owed) == (0, 20)
     assert [(each.key, each.excess) for each in stretch.by_whom] == [("b", 20)]

@@ -8,8 +8,10 @@ conservation   the books of each queue
 broken         messages whose history cannot be, and counts that do not add up; empty when all is well
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -24,6 +26,9 @@ from fila.spark.pages import fairness as page
 from fila.spark.runs import Manifest, Runs
 
 Say = Callable[[str], None]
+Tables = dict[str, DataFrame]
+_ENDS = ("acked", "dropped", "deleted", "dead", "pending")
+"""What becomes of messages."""
 _WINDOWS = 60
 _NICE_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 _MOST_WINDOWS = 5_000
@@ -75,7 +80,7 @@ def _analyse(
             paths = journal.files(store, files or "")
         entries = journal.read(spark, paths).persist()
         try:
-            summary = _write(spark, entries, staged, window_s, say)
+            tables, summary = _write(entries, staged, window_s, say)
         finally:
             entries.unpersist()
         before = runs.last()
@@ -87,8 +92,7 @@ def _analyse(
             summary=summary,
         )
         say("drawing")
-        shown = page.figures(spark, staged, summary)
-        store.write(f"{staged}/report.html", page.render(shown, manifest))
+        store.write(f"{staged}/report.html", page.render(page.figures(tables, summary), manifest))
         folder = runs.publish(staged, manifest)
     report = f"{runs.out}/report.html"
     store.write(report, store.read(f"{folder}/report.html"))
@@ -96,12 +100,14 @@ def _analyse(
     return Findings(folder, report, summary)
 
 
-def _write(spark: SparkSession, entries: DataFrame, staged: str, window_s: float | None, say: Say) -> dict[str, Any]:
+def _write(entries: DataFrame, staged: str, window_s: float | None, say: Say) -> tuple[Tables, dict[str, Any]]:
+    """Writes all tables. Returns them, and what they come to."""
     whole = entries.agg(
         F.count("*").alias("entries"),
         F.min("at_ns").alias("first"),
         F.max("at_ns").alias("last"),
-        F.min("seq").alias("seq"),
+        F.min("seq").alias("first_seq"),
+        F.max("seq").alias("last_seq"),
     ).first()
     if whole is None or not whole.entries:
         raise BadInput("the journal is empty")
@@ -109,43 +115,49 @@ def _write(spark: SparkSession, entries: DataFrame, staged: str, window_s: float
     say("following messages")
     steps = history.steps(entries).persist()
     stays = history.stays(steps, entries, span.end_ns).persist()
+    waits = fairness.waits(stays, steps, entries).persist()
     try:
-        waits = fairness.waits(stays, steps, entries)
-        found = fairness.cells(fairness.demand(stays, span), fairness.events(steps, span), span)
         say("sharing out")
-        _save(found, f"{staged}/windows")
-        cells = spark.read.parquet(f"{staged}/windows")
-        _save(fairness.jain(cells), f"{staged}/jain")
-        _save(fairness.starvation(cells, span), f"{staged}/starvation")
+        shares = fairness.cells(fairness.demand(stays, span), fairness.events(steps, span), span)
+        cells = _save(shares, f"{staged}/windows")
         say("splitting waits")
-        _save(fairness.keys(cells, waits), f"{staged}/keys")
+        tables = {
+            "windows": cells,
+            "jain": _save(fairness.jain(cells), f"{staged}/jain"),
+            "starvation": _save(fairness.starvation(cells, waits, span), f"{staged}/starvation"),
+            "keys": _save(fairness.keys(cells, waits), f"{staged}/keys"),
+        }
         say("proving that nothing was lost")
-        return _prove(spark, entries, steps, stays, staged, span, complete=whole.seq == 1) | {"entries": whole.entries}
+        tables |= _prove(entries, steps, history.ends(stays, steps), staged, span, complete=whole.first_seq == 1)
+        counts = _counts(steps, history.ends(stays, steps), tables)
     finally:
-        stays.unpersist()
-        steps.unpersist()
+        for each in (waits, stays, steps):
+            each.unpersist()
+    ended = {name: counts[name] for name in _ENDS}
+    missing = int(whole.last_seq - whole.first_seq + 1 - whole.entries)
+    return tables, {
+        "entries": whole.entries,
+        "first_ns": span.first_ns,
+        "end_ns": span.end_ns,
+        "window_s": span.window_ns / 1e9,
+        "enqueued": counts["enqueued"],
+        "carried": counts["messages"] - counts["enqueued"],
+        **ended,
+        "broken": counts["broken"],
+        "missing_entries": missing,
+        "conserved": counts["broken"] == 0 and missing == 0 and counts["messages"] == sum(ended.values()),
+        "starved": counts["starvation"],
+    }
 
 
-def _prove(
-    spark: SparkSession,
-    entries: DataFrame,
-    steps: DataFrame,
-    stays: DataFrame,
-    staged: str,
-    span: Span,
-    *,
-    complete: bool,
-) -> dict[str, Any]:
-    """Writes the books and whatever contradicts them. Returns the summary."""
+def _prove(entries: DataFrame, steps: DataFrame, ends: DataFrame, staged: str, span: Span, *, complete: bool) -> Tables:
+    """Writes the books and whatever contradicts them."""
     books, mismatched = history.balance(entries)
-    ends = history.ends(stays, steps).groupBy("queue").pivot("end", ["acked", "dropped", "deleted", "dead", "pending"])
-    told = ends.count().fillna(0)
-    there = told.select("queue", (F.col("dead") + F.col("pending")).alias("seen"))
+    there = ends.where(F.col("end").isin("dead", "pending")).groupBy("queue").agg(F.count("*").alias("seen"))
     books = books.join(there, "queue", "left").fillna(0, ["seen"])
     # Of a journal that begins later, messages that have not moved since are counted but not seen.
     unseen = F.col("seen") != F.col("holds") if complete else F.col("seen") > F.col("holds")
-    _save(books.withColumn("balanced", ~unseen), f"{staged}/conservation")
-    books = spark.read.parquet(f"{staged}/conservation")
+    books = _save(books.withColumn("balanced", ~unseen), f"{staged}/conservation")
     none = F.lit("")
     broken = (
         history.broken(steps, span.first_ns)
@@ -171,29 +183,19 @@ def _prove(
             )
         )
     )
-    _save(broken, f"{staged}/broken")
-    total = told.agg(*(F.sum(name).alias(name) for name in ("acked", "dropped", "deleted", "dead", "pending"))).first()
-    messages = steps.agg(
-        F.count_distinct("message_id").alias("all"), F.sum((F.col("kind") == "enqueued").cast("bigint")).alias("new")
-    ).first()
-    missing = journal.gaps(entries)
-    starved = spark.read.parquet(f"{staged}/starvation").count()
-    assert total is not None  # aggregates have one row
-    assert messages is not None
-    ended = {name: int(total[name] or 0) for name in total.asDict()}
-    breaks = spark.read.parquet(f"{staged}/broken").count()
-    return {
-        "first_ns": span.first_ns,
-        "end_ns": span.end_ns,
-        "window_s": span.window_ns / 1e9,
-        "enqueued": int(messages.new or 0),
-        "carried": int(messages["all"] - (messages.new or 0)),
-        **ended,
-        "broken": breaks,
-        "missing_entries": missing,
-        "conserved": breaks == 0 and missing == 0 and messages["all"] == sum(ended.values()),
-        "starved": starved,
-    }
+    return {"conservation": books, "broken": _save(broken, f"{staged}/broken")}
+
+
+def _counts(steps: DataFrame, ends: DataFrame, tables: Tables) -> Counter[str]:
+    """How many messages there were, how many of them were enqueued, and ended how; how many rows tables have."""
+    parts = [
+        steps.where("was is null").select(F.lit("messages").alias("what")),
+        steps.where("kind = 'enqueued'").select(F.lit("enqueued").alias("what")),
+        ends.select(F.col("end").alias("what")),
+        *(tables[name].select(F.lit(name).alias("what")) for name in ("starvation", "broken")),
+    ]
+    found = reduce(DataFrame.unionByName, parts).groupBy("what").count().collect()
+    return Counter({row.what: row["count"] for row in found})
 
 
 def _window_ns(length_ns: int, window_s: float | None) -> int:
@@ -206,5 +208,7 @@ def _window_ns(length_ns: int, window_s: float | None) -> int:
     return max(1, round(window_s * 1e9))
 
 
-def _save(frame: DataFrame, where: str) -> None:
+def _save(frame: DataFrame, where: str) -> DataFrame:
+    """Writes a table. Returns what is there now."""
     frame.coalesce(2).write.parquet(where)
+    return frame.sparkSession.read.schema(frame.schema).parquet(where)

@@ -5,8 +5,9 @@ Rules of this file:
 - A key *wants* service while a message of it is ready. What a queue served in a window is owed to its keys by weight
   times the time that they wanted it. So a key that wanted nothing is owed nothing: being quiet is not being starved.
 - A key *contends* in a window that it wanted service for nearly all of. Fairness is judged among those that contend.
-- A ready message waits for a consumer while its queue has none; for a limit while there are consumers, and none of them
-  is busy with the queue (a throttle or a pause holds it back); else for its turn.
+- A ready message waits for a consumer while its queue has none; for a limit as long as the broker says when it delivers
+  it; else for its turn. While a message still waits, the broker has not said. Then it is a limit that holds it back
+  when there are consumers and none of them is busy with the queue.
 """
 
 from dataclasses import dataclass
@@ -144,17 +145,22 @@ def waits(stays: DataFrame, steps: DataFrame, journal: DataFrame) -> DataFrame:
     ).where("stay is not null")
     split = summed.groupBy("queue", F.col("stay").alias("from_seq")).agg(
         F.sum(F.col("nobody") * F.col("side")).alias("no_consumer"),
-        F.sum(F.col("held") * F.col("side")).alias("throttle"),
+        F.sum(F.col("held") * F.col("side")).alias("held_back"),
     )
     whole = F.col("to_ns") - F.col("from_ns")
     zero = F.lit(0).cast("bigint")
     columns = ("queue", "key", "message_id", "from_ns", "to_ns", "last")
-    waited = ready.join(split, ["queue", "from_seq"]).select(
-        *columns,
-        zero.alias("delay"),
-        "no_consumer",
-        "throttle",
-        (whole - F.col("no_consumer") - F.col("throttle")).alias("fair_share"),
+    throttle = F.least(F.coalesce("throttled", "held_back"), whole - F.col("no_consumer"))
+    waited = (
+        ready.join(split, ["queue", "from_seq"])
+        .withColumn("throttle", throttle)
+        .select(
+            *columns,
+            zero.alias("delay"),
+            "no_consumer",
+            "throttle",
+            (whole - F.col("no_consumer") - F.col("throttle")).alias("fair_share"),
+        )
     )
     delayed = stays.where(F.col("state") == DELAYED).select(
         *columns, whole.alias("delay"), *(zero.alias(name) for name in TURNS[1:])
@@ -202,8 +208,12 @@ def jain(cells: DataFrame) -> DataFrame:
     )
 
 
-def starvation(cells: DataFrame, span: Span) -> DataFrame:
-    """Who was starved, from when to when, of how much, and which keys got more than they were owed meanwhile."""
+def starvation(cells: DataFrame, waits: DataFrame, span: Span) -> DataFrame:
+    """Who was starved, from when to when, of how much, and by whom.
+
+    `by_whom` are the keys that got more than they were owed meanwhile; `limited` is the part of its messages' waits
+    that a limit is to blame for.
+    """
     by_key = Window.partitionBy("queue", "key").orderBy("window")
     hit = cells.where("starved").withColumn("run", F.col("window") - F.row_number().over(by_key))
     stretches = hit.groupBy("queue", "key", "run").agg(
@@ -226,12 +236,28 @@ def starvation(cells: DataFrame, span: Span) -> DataFrame:
     largest = F.slice(F.sort_array(F.collect_list(F.struct("excess", "other")), asc=False), 1, 3)
     by_whom = pairs.groupBy("queue", "key", "first_window").agg(largest.alias("top"))
     named = F.transform("top", lambda each: F.struct(each["other"].alias("key"), each["excess"].alias("excess")))
-    return stretches.join(by_whom, ["queue", "key", "first_window"], "left").select(
-        *("queue", "key", "weight", "got", "owed"),
-        span.start_ns(F.col("first_window")).alias("from_ns"),
-        F.least(span.start_ns(F.col("last_window") + 1), F.lit(span.end_ns)).alias("to_ns"),
-        (F.col("last_window") - F.col("first_window") + 1).alias("windows"),
-        named.alias("by_whom"),
+    began = span.start_ns(F.col("first_window"))
+    ended = F.least(span.start_ns(F.col("last_window") + 1), F.lit(span.end_ns))
+    within = F.least("to_ns", ended) - F.greatest("from_ns", began)
+    blamed = F.col("throttle") / (F.col("to_ns") - F.col("from_ns")) * within
+    limited = (
+        waits.join(F.broadcast(stretches), ["queue", "key"])
+        .where(within > 0)
+        .groupBy("queue", "key", "first_window")
+        .agg(F.try_divide(F.sum(blamed), F.sum(within)).alias("limited"))
+    )
+    one = ["queue", "key", "first_window"]
+    return (
+        stretches.join(by_whom, one, "left")
+        .join(limited, one, "left")
+        .select(
+            *("queue", "key", "weight", "got", "owed"),
+            began.alias("from_ns"),
+            ended.alias("to_ns"),
+            (F.col("last_window") - F.col("first_window") + 1).alias("windows"),
+            named.alias("by_whom"),
+            F.coalesce("limited", F.lit(0.0)).alias("limited"),
+        )
     )
 
 

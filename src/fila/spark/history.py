@@ -16,6 +16,7 @@ COLUMNS = {
     "message_id": "string",
     **dict.fromkeys(("enqueued_at_ns", "attempt", "cost", "until_ns", "count"), "bigint"),
     "target": "string",
+    "throttled_ns": "bigint",
 }
 """The columns of an exported journal that are used here."""
 
@@ -47,7 +48,7 @@ def steps(journal: DataFrame) -> DataFrame:
         .otherwise(GONE)
     )
     told = journal.where((F.col("message_id") != "") & kind.isin(*KINDS)).select(
-        *("seq", "at_ns", "kind", "queue", "weight", "message_id", "enqueued_at_ns", "attempt", "cost"),
+        *("seq", "at_ns", "kind", "queue", "weight", "message_id", "enqueued_at_ns", "attempt", "cost", "throttled_ns"),
         F.col("fairness_key").alias("key"),
         state.alias("state"),
         F.when(kind.isin("dead", "redriven"), F.col("target")).otherwise(F.col("queue")).alias("place"),
@@ -59,12 +60,17 @@ def steps(journal: DataFrame) -> DataFrame:
             "was_in": F.lag("place").over(of_message),
             "next_seq": F.lead("seq").over(of_message),
             "next_ns": F.lead("at_ns").over(of_message),
+            "next_kind": F.lead("kind").over(of_message),
+            "next_throttled": F.lead("throttled_ns").over(of_message),
         }
     )
 
 
 def stays(steps: DataFrame, journal: DataFrame, end_ns: int) -> DataFrame:
-    """Where messages were: queue, key, weight, state, and from when to when. What goes on lasts until `end_ns`."""
+    """Where messages were: queue, key, weight, state, and from when to when. What goes on lasts until `end_ns`.
+
+    Of a stay that ended with a delivery it is known for how long of it a throttle held the message up.
+    """
     deleted = (
         journal.where(F.col("kind") == "deleted")
         .groupBy(F.col("queue").alias("place"))
@@ -81,6 +87,7 @@ def stays(steps: DataFrame, journal: DataFrame, end_ns: int) -> DataFrame:
         F.coalesce("next_ns", F.when(cut, F.col("gone_ns")), F.lit(end_ns)).alias("to_ns"),
         (F.col("next_seq").isNull() & F.coalesce(cut, F.lit(False))).alias("deleted"),
         F.col("next_seq").isNull().alias("last"),
+        F.when(F.col("next_kind") == "leased", F.col("next_throttled")).alias("throttled"),
     )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from fila.client import Client
 from fila.spark.errors import BadInput
@@ -61,9 +60,3 @@ def files(where: Files, pattern: str) -> list[str]:
     if not found:
         raise BadInput(f"no journal: there are no .parquet files at {pattern}")
     return found
-
-
-def gaps(journal: DataFrame) -> int:
-    """How many entries are missing between the first and the last."""
-    row = journal.agg(F.min("seq").alias("low"), F.max("seq").alias("high"), F.count("*").alias("rows")).first()
-    return 0 if row is None or row.low is None else int(row.high - row.low + 1 - row.rows)

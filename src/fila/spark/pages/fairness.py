@@ -1,12 +1,12 @@
 """The page of a fairness analysis: who got what, who waited for what, who was starved, and was anything lost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from fila.spark.pages import html
@@ -37,43 +37,43 @@ class Figures:
 
     summary: dict[str, Any]
     queues: Sequence[str]
-    keys: dict[str, Sequence[dict[str, Any]]]
-    cells: dict[str, Sequence[dict[str, Any]]]
-    jain: dict[str, Sequence[dict[str, Any]]]
+    keys: Mapping[str, Sequence[dict[str, Any]]]
+    cells: Mapping[str, Sequence[dict[str, Any]]]
+    jain: Mapping[str, Sequence[dict[str, Any]]]
     starvation: Sequence[dict[str, Any]]
     books: Sequence[dict[str, Any]]
     broken: Sequence[dict[str, Any]]
 
 
-def figures(spark: SparkSession, run: str, summary: dict[str, Any]) -> Figures:
+def figures(tables: Mapping[str, DataFrame], summary: dict[str, Any]) -> Figures:
     """Everything that the page shows: of the busiest queues, their keys that were owed most."""
-    keys = spark.read.parquet(f"{run}/keys")
-    busiest = keys.groupBy("queue").agg(F.sum("cost").alias("cost")).where("cost > 0").orderBy(F.desc("cost"), "queue")
-    queues = [row.queue for row in busiest.limit(_QUEUES).collect()]
-    shown: dict[str, Sequence[dict[str, Any]]] = {}
-    cells: dict[str, Sequence[dict[str, Any]]] = {}
-    jain: dict[str, Sequence[dict[str, Any]]] = {}
-    for queue in queues:
-        here = F.col("queue") == queue
-        order = (F.desc("starved_windows"), F.desc("owed"), "key")
-        shown[queue] = [row.asDict() for row in keys.where(here).orderBy(*order).limit(_KEYS).collect()]
-        names = [row["key"] for row in shown[queue]]
-        windows = spark.read.parquet(f"{run}/windows").where(here & F.col("key").isin(names))
-        cells[queue] = [row.asDict() for row in windows.collect()]
-        jain[queue] = [row.asDict() for row in spark.read.parquet(f"{run}/jain").where(here).collect()]
-    starvation = spark.read.parquet(f"{run}/starvation").orderBy(F.desc(F.col("owed") - F.col("got"))).limit(_ROWS)
+    served = tables["keys"].groupBy("queue").agg(F.sum("cost").alias("cost")).where("cost > 0")
+    queues = [row.queue for row in served.orderBy(F.desc("cost"), "queue").limit(_QUEUES).collect()]
+    here = F.col("queue").isin(*queues)
+    first = Window.partitionBy("queue").orderBy(F.desc("starved_windows"), F.desc("owed"), "key")
+    ranked = tables["keys"].where(here).withColumn("rank", F.row_number().over(first))
+    keys = _by_queue(ranked.where(F.col("rank") <= _KEYS).orderBy("rank"))
+    names = {row["key"] for rows in keys.values() for row in rows}
+    starvation = tables["starvation"].orderBy(F.desc(F.col("owed") - F.col("got"))).limit(_ROWS)
     return Figures(
         summary=summary,
         queues=queues,
-        keys=shown,
-        cells=cells,
-        jain=jain,
+        keys=keys,
+        cells=_by_queue(tables["windows"].where(here & F.col("key").isin(*names))),
+        jain=_by_queue(tables["jain"].where(here)),
         starvation=[row.asDict(recursive=True) for row in starvation.collect()],
-        books=[
-            row.asDict() for row in spark.read.parquet(f"{run}/conservation").orderBy("queue").limit(_ROWS).collect()
-        ],
-        broken=[row.asDict() for row in spark.read.parquet(f"{run}/broken").orderBy("seq").limit(_ROWS).collect()],
+        books=[row.asDict() for row in tables["conservation"].orderBy("queue").limit(_ROWS).collect()],
+        broken=[row.asDict() for row in tables["broken"].orderBy("seq").limit(_ROWS).collect()]
+        if summary["broken"]
+        else [],
     )
+
+
+def _by_queue(rows: DataFrame) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.collect():
+        found.setdefault(row.queue, []).append(row.asDict())
+    return found
 
 
 def render(shown: Figures, manifest: Manifest) -> str:
@@ -125,13 +125,13 @@ def _queue(shown: Figures, queue: str) -> list[str]:
     keys, span = shown.keys[queue], _Windows(shown.summary)
     heat_rows = []
     for row in keys:
-        found = {cell["window"]: cell for cell in shown.cells[queue] if cell["key"] == row["key"]}
+        found = {cell["window"]: cell for cell in shown.cells.get(queue, ()) if cell["key"] == row["key"]}
         heat_rows.append((row["key"] or "(no key)", [_cell(found.get(window)) for window in range(span.count)]))
     scale = html.legend(
         [Part(text, 0, colour) for _, colour, text in _SCALE] + [Part("wanted nothing", 0, "var(--track)")],
         values=False,
     )
-    jain = {row["window"]: row["jain"] for row in shown.jain[queue]}
+    jain = {row["window"]: row["jain"] for row in shown.jain.get(queue, ())}
     values: list[float | None] = [jain.get(window) for window in range(span.count)]
     waits = [
         (
