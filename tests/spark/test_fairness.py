@@ -112,11 +112,11 @@ def test_who_was_starved_when_and_by_whom(spark):
         assert got["b", window] == (10 if fair else 20, 10, True)
         assert got["c", window] == (30, 30, True)
     waits = spark.createDataFrame(
-        [("q", "a", 0, 20 * S, 10 * S), ("q", "a", 15 * S, 25 * S, 0), ("q", "b", 0, 30 * S, 30 * S)],
+        [("q", "a", 0, 20 * S, 8 * S), ("q", "a", 15 * S, 25 * S, 0), ("q", "b", 0, 30 * S, 30 * S)],
         "queue string, key string, from_ns bigint, to_ns bigint, throttle bigint",
     )
     [stretch] = fairness.starvation(cells, waits, span).collect()
-    assert stretch.limited == pytest.approx(5 / 15)  # of 10 s + 5 s within the stretch, a limit took half of the first
+    assert stretch.limited == pytest.approx(8 / 15)  # of 10 s and 5 s of waiting within the stretch
     assert (stretch.queue, stretch.key, stretch.from_ns, stretch.to_ns) == ("q", "a", 10 * S, 20 * S)
     assert (stretch.got, stretch.owed) == (0, 20)
     assert [(each.key, each.excess) for each in stretch.by_whom] == [("b", 20)]

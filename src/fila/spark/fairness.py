@@ -212,7 +212,7 @@ def starvation(cells: DataFrame, waits: DataFrame, span: Span) -> DataFrame:
     """Who was starved, from when to when, of how much, and by whom.
 
     `by_whom` are the keys that got more than they were owed meanwhile; `limited` is the part of its messages' waits
-    that a limit is to blame for.
+    in that time that a limit can be to blame for.
     """
     by_key = Window.partitionBy("queue", "key").orderBy("window")
     hit = cells.where("starved").withColumn("run", F.col("window") - F.row_number().over(by_key))
@@ -239,7 +239,7 @@ def starvation(cells: DataFrame, waits: DataFrame, span: Span) -> DataFrame:
     began = span.start_ns(F.col("first_window"))
     ended = F.least(span.start_ns(F.col("last_window") + 1), F.lit(span.end_ns))
     within = F.least("to_ns", ended) - F.greatest("from_ns", began)
-    blamed = F.col("throttle") / (F.col("to_ns") - F.col("from_ns")) * within
+    blamed = F.least("throttle", within)  # when a limit held a message up is not told: it is taken to be here
     limited = (
         waits.join(F.broadcast(stretches), ["queue", "key"])
         .where(within > 0)

@@ -16,6 +16,8 @@ from fila.spark.runs import Manifest
 _QUEUES = 4
 _KEYS = 14
 _ROWS = 25
+_BLAMED = 0.1
+"""A limit that took less than this part of the waits is not worth mentioning."""
 _TURNS = {
     "delay": ("its delay", "#91a7ff"),
     "no_consumer": ("a consumer", "#adb5bd"),
@@ -103,14 +105,13 @@ def _lead(shown: Figures) -> str:
     if worst is None:
         first = "<b>Nobody was starved.</b>"
     else:
-        by = (
-            " and ".join(f"<b>{escape(each['key'] or '(no key)')}</b>" for each in worst["by_whom"] or [])
-            or "nobody in particular"
-        )
+        names = [f"<b>{escape(each['key'] or '(no key)')}</b>" for each in worst["by_whom"] or []]
+        by = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "nobody in particular"
+        because = " because a <b>limit</b> held it back" if worst["limited"] >= _BLAMED else ""
         first = (
             f"<b>{escape(worst['key'] or '(no key)')}</b> was starved in <b>{escape(worst['queue'])}</b> from "
-            f"{_time(worst['from_ns'])} to {_time(worst['to_ns'])}: it got {worst['got']:,} of {worst['owed']:,.0f}, "
-            f"while {by} got more than their part."
+            f"{_time(worst['from_ns'])} to {_time(worst['to_ns'])}{because}: it got {worst['got']:,} of "
+            f"{worst['owed']:,.0f}, while {by} got more than their part."
         )
     summary = shown.summary
     proof = (
@@ -136,7 +137,7 @@ def _queue(shown: Figures, queue: str) -> list[str]:
     waits = [
         (
             row["key"] or "(no key)",
-            [Part(text, round((row[f"{name}_ns"] or 0) / 1e6), colour) for name, (text, colour) in _TURNS.items()],
+            [Part(text, (row[f"{name}_ns"] or 0) / 1e9, colour) for name, (text, colour) in _TURNS.items()],
         )
         for row in keys
     ]
@@ -180,19 +181,24 @@ def _queue(shown: Figures, queue: str) -> list[str]:
         html.section(
             f"{queue}: Jain's index",
             "Over the keys that wanted service all the time. 1 is fair.",
-            html.lines(span.labels, [("Jain's index", "var(--accent)", values)], span.every, top=1.0)
+            html.lines(span.labels, [("Jain's index", "var(--accent)", values)], 2 * span.every, top=1.0)
             if jain
             else "<p>Never did two keys want service for a whole window.</p>",
             half=True,
         ),
         html.section(
             f"{queue}: what messages waited for",
-            "The sum over all messages of a key, in milliseconds.",
+            "The sum over all messages of a key, in seconds.",
             html.stacks(waits) + html.legend([Part(text, 0, colour) for text, colour in _TURNS.values()], values=False),
             half=True,
         ),
         html.section(f"{queue}: keys", "Over the whole time. Share and entitlement are of cost.", table),
     ]
+
+
+def _culprits(row: dict[str, Any]) -> list[str]:
+    limit = [f"a limit ({row['limited']:.0%} of its waits)"] if row["limited"] >= _BLAMED else []
+    return limit + [f"{each['key'] or '(no key)'} (+{each['excess']:,.0f})" for each in row["by_whom"] or []]
 
 
 def _starvation(shown: Figures) -> str:
@@ -203,8 +209,7 @@ def _starvation(shown: Figures) -> str:
             f"{_time(row['from_ns'])} to {_time(row['to_ns'])}",
             row["got"],
             round(row["owed"]),
-            ", ".join(f"{each['key'] or '(no key)'} (+{each['excess']:,.0f})" for each in row["by_whom"] or [])
-            or "nobody in particular",
+            ", ".join(_culprits(row)) or "nobody in particular",
         )
         for row in shown.starvation
     ]

@@ -1,10 +1,12 @@
 """The frame of a page and its plots, as text. Every text that comes from data is escaped here, on its way in."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+_NUMBER = re.compile(r"-|[-+]?[\d.,]+[kMG]?(?: ?(?:%|s|ms))?")
 _CSS = """
 :root{--bg:#f6f7f9;--card:#fff;--ink:#17202a;--soft:#667085;--line:#e4e7ec;--accent:#3b5bdb;--track:#eef0f4}
 @media(prefers-color-scheme:dark){
@@ -26,7 +28,7 @@ section{padding:20px 22px;grid-column:span 12;min-width:0}section.half{grid-colu
 @media(max-width:820px){section.half{grid-column:span 12}}
 .stack{display:flex;height:26px;border-radius:6px;overflow:hidden;background:var(--track)}
 .stack i{display:block;min-width:2px;border-right:1px solid var(--card)}
-.row{display:grid;grid-template-columns:minmax(90px,190px) 1fr minmax(64px,auto);gap:12px}
+.row{display:grid;grid-template-columns:minmax(90px,150px) 1fr minmax(64px,auto);gap:12px}
 .row{align-items:center;margin:7px 0}
 .row>span:first-child{overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 .row>span:last-child{text-align:right;font-variant-numeric:tabular-nums;color:var(--soft)}
@@ -36,9 +38,9 @@ section{padding:20px 22px;grid-column:span 12;min-width:0}section.half{grid-colu
 .legend i{display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:6px}
 .legend b{color:var(--ink);font-weight:600;font-variant-numeric:tabular-nums}
 table{width:100%;border-collapse:collapse;font-size:14px}.wide{overflow-x:auto}
-th{text-align:left;white-space:nowrap}
+th{text-align:left;white-space:nowrap}th.n,td.n,th.n+th,td.n+td{padding-left:14px}
 th{color:var(--soft);font-weight:500;font-size:13px;border-bottom:1px solid var(--line);padding:6px 10px 6px 0}
-td{padding:7px 10px 7px 0;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
+td{padding:7px 10px 7px 0;max-width:420px;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
 tr:last-child td{border-bottom:0}
 svg{display:block;width:100%;height:auto}svg text{fill:var(--soft);font-size:11px;font-family:inherit}
@@ -129,7 +131,7 @@ def bars(rows: Sequence[tuple[str, float, str, str]]) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> str:
     """A table of text and numbers; columns of numbers are set to the right."""
-    numeric = [bool(rows) and all(not isinstance(row[at], str) for row in rows) for at in range(len(head))]
+    numeric = [bool(rows) and all(_is_number(row[at]) for row in rows) for at in range(len(head))]
     classes = [" class=n" if each else "" for each in numeric]
     top = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(head, classes, strict=True))
     body = "".join(
@@ -144,7 +146,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str | int | float]]) -> s
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 720, 250, 48, 34, 12
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 520, 220, 42, 30, 12
 
 
 def columns(
@@ -152,15 +154,25 @@ def columns(
     series: Sequence[tuple[str, str, Sequence[float]]],
     every: int = 1,
     marks: Sequence[tuple[float, str]] = (),
+    *,
+    log: bool = False,
 ) -> str:
-    """Columns side by side for each label: (name, colour, values). `marks` are vertical lines."""
-    top = nice(max((value for _, _, values in series for value in values), default=0))
+    """Columns side by side for each label: (name, colour, values). `marks` are vertical lines.
+
+    With `log` each line of the grid is ten times the one below, so that a few beside very many are seen.
+    """
+    most = max((value for _, _, values in series for value in values), default=0)
+    powers = max(1, math.ceil(math.log10(max(most, 1)) - 1e-9))
+    top = nice(most)
     slot = (_WIDTH - _LEFT) / max(1, len(labels))
     wide = slot * 0.86 / max(1, len(series))
-    drawn = [_grid(top)]
+    drawn = [_lines([(part / powers, 10.0**part) for part in range(powers + 1)]) if log else _grid(top)]
     for at, (name, colour, values) in enumerate(series):
         for index, value in enumerate(values):
-            tall = (_HEIGHT - _BOTTOM - _TOP) * value / top
+            part = value / top
+            if log:  # one is a little more than nothing
+                part = max(0.015, math.log10(value) / powers) if value >= 1 else 0
+            tall = (_HEIGHT - _BOTTOM - _TOP) * part
             drawn.append(
                 f'<rect x="{_LEFT + index * slot + slot * 0.07 + at * wide:.1f}" y="{_HEIGHT - _BOTTOM - tall:.1f}" '
                 f'width="{wide:.1f}" height="{tall:.1f}" rx="2" fill="{colour}">'
@@ -233,14 +245,14 @@ def heat(rows: Sequence[tuple[str, Sequence[tuple[str, str] | None]]], labels: S
     drawn += [
         f'<text x="{left + (index + 0.5) * slot:.1f}" y="{bottom + 16}" text-anchor="middle">{escape(label)}</text>'
         for index, label in enumerate(labels)
-        if index % every == 0
+        if index % every == 0 and left + (index + 0.5) * slot < width - 28
     ]
     return f'<svg viewBox="0 0 {width} {bottom + 24}" role="img">{"".join(drawn)}</svg>'
 
 
 def number(value: float) -> str:
     """`12,345`, `0.731`."""
-    return f"{int(value):,}" if float(value).is_integer() else f"{value:,.3g}"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:.3g}"
 
 
 def short(value: float) -> str:
@@ -259,13 +271,23 @@ def nice(value: float) -> float:
     return next(step * size for step in (1, 1.5, 2, 3, 4, 5, 8, 10) if step * size >= value * 0.999999)
 
 
+def _is_number(cell: str | float) -> bool:
+    """Whether it is one, or one as text, with its unit."""
+    return not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None
+
+
 def _grid(top: float) -> str:
+    return _lines([(part / 4, top * part / 4) for part in range(5)])
+
+
+def _lines(lines: Sequence[tuple[float, float]]) -> str:
+    """Lines across a plot: how high, from 0 to 1, and what that stands for."""
     drawn = []
-    for part in range(5):
-        y = _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * part / 4
+    for part, value in lines:
+        y = _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * part
         drawn.append(
             f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--line)"/>'
-            f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{short(top * part / 4)}</text>'
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(value)}</text>'
         )
     return "".join(drawn)
 
@@ -274,5 +296,5 @@ def _labels(labels: Sequence[str], slot: float, every: int) -> list[str]:
     return [
         f'<text x="{_LEFT + (index + 0.5) * slot:.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{escape(label)}</text>'
         for index, label in enumerate(labels)
-        if index % every == 0
+        if index % every == 0 and _LEFT + (index + 0.5) * slot <= _WIDTH - 3 * len(label)
     ]

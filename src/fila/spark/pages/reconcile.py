@@ -32,6 +32,7 @@ _STEP_BP = 500
 _REACH = 20
 """The histogram of differences: columns of 5 %, so many to each side; what is beyond is in the outermost."""
 _SHOWN = 12
+_STACKS = 8
 _TRUST_STEPS = 20
 _TRUST_STEP_BP = BP // _TRUST_STEPS
 
@@ -143,7 +144,8 @@ def render(shown: Figures, refused: Mapping[str, Mapping[str, int]], manifest: M
         ),
         html.section(
             "How far claim and platform are apart",
-            "Reports of this run by their worst metric, after what growth explains. To the right the claim is larger.",
+            "Reports of this run by their worst metric, after what growth explains. To the right the claim is larger. "
+            "Each line stands for ten times as many as the one below.",
             _difference_plot(shown.differences),
             half=True,
         ),
@@ -158,11 +160,14 @@ def render(shown: Figures, refused: Mapping[str, Mapping[str, int]], manifest: M
         html.section(
             "By platform",
             "What the reports of each platform came to.",
-            html.stacks(_mixes(shown.platforms, "platform")),
+            html.stacks(_mixes(shown.platforms[:_STACKS], "platform")),
             half=True,
         ),
         html.section(
-            "By campaign", "The largest campaigns.", html.stacks(_mixes(shown.campaigns, "campaign_id")), half=True
+            "By campaign",
+            "The largest campaigns.",
+            html.stacks(_mixes(shown.campaigns[:_STACKS], "campaign_id")),
+            half=True,
         ),
         html.section(
             "What advertisers would pay for",
@@ -216,7 +221,9 @@ def _difference_plot(differences: dict[int, int]) -> str:
     steps = range(-_REACH, _REACH)
     labels = [f"{step * _STEP_BP // 100} %" for step in steps]
     values = [float(differences.get(step, 0)) for step in steps]
-    return html.columns(labels, [("reports", "var(--accent)", values)], every=5, marks=[(_REACH, "claim = platform")])
+    return html.columns(
+        labels, [("reports", "var(--accent)", values)], every=5, marks=[(_REACH, "claim = platform")], log=True
+    )
 
 
 def _trust_plot(shown: Figures) -> str:
@@ -256,12 +263,13 @@ def _worst_text(row: dict[str, Any]) -> str:
 
 def _claims_table(campaigns: Sequence[dict[str, Any]]) -> str:
     head = ["campaign", "reports"]
-    head += [text for name in METRICS for text in (f"{name} claimed", "told")]
+    head += [text for name in METRICS for text in (f"{name} claimed", "told", "apart")]
     rows: list[list[str | int]] = []
     for row in campaigns:
         cells: list[str | int] = [row["campaign_id"] or "(none)", row["reports"]]
         for name in METRICS:
-            cells += [row[f"claimed_{name}"], row[f"told_{name}"]]
+            claimed, told = row[f"claimed_{name}"], row[f"told_{name}"]
+            cells += [html.short(claimed), html.short(told), f"{(claimed - told) / told:+.1%}" if told else "-"]
         rows.append(cells)
     return html.table(head, rows)
 
