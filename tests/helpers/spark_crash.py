@@ -1,20 +1,32 @@
 """Runs `spark_job.py` against a broker of its own, and kills one or the other at chosen points."""
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import psutil
+import pytest
 
 from fila import Client
+from fila.spark.errors import SparkMissing
+from fila.spark.java import require_java
 from fila.testing import ServerProcess
 from tests.e2e.support import eventually
 
 JOB = Path(__file__).with_name("spark_job.py")
 PATIENCE_S = 240
 _EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+def need_java():
+    """Without Java the test is skipped, in CI it fails."""
+    try:
+        require_java()
+    except SparkMissing as error:
+        pytest.fail(str(error)) if os.environ.get("CI") else pytest.skip(str(error))
 
 
 class Trial:

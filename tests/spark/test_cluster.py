@@ -1,7 +1,6 @@
 """The same programs on executors of their own: real processes, as on a cluster, each with its own memory."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -9,9 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from fila.spark.errors import SparkMissing
-from fila.spark.java import require_java
-from tests.helpers.spark_crash import Trial
+from tests.helpers.spark_crash import Trial, need_java
 from tests.spark.test_bulk import metric, report, write_csv, write_parquet
 
 CLUSTER = "local-cluster[2,1,1024]"
@@ -19,10 +16,7 @@ CLUSTER = "local-cluster[2,1,1024]"
 
 @pytest.fixture(autouse=True, scope="module")
 def java():
-    try:
-        require_java()
-    except SparkMissing as error:
-        pytest.fail(str(error)) if os.environ.get("CI") else pytest.skip(str(error))
+    need_java()
 
 
 def test_a_stream_outlives_executors_and_broker_and_a_driver_that_is_killed_goes_on(tmp_path):

@@ -16,21 +16,16 @@ import pytest
 pytest.importorskip("pyspark")
 
 from fila import Client
-from fila.spark.errors import SparkMissing
-from fila.spark.java import require_java
 from fila.testing import ServerProcess
 from tests.e2e.support import eventually
-from tests.helpers.spark_crash import PATIENCE_S, Trial
+from tests.helpers.spark_crash import PATIENCE_S, Trial, need_java
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def java():
-    try:
-        require_java()
-    except SparkMissing as error:
-        pytest.skip(str(error))
+    need_java()
 
 
 DRIVER_KILLS = [
