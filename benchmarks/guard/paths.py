@@ -111,10 +111,9 @@ def _ignore(_: Any) -> None: ...
 
 
 def _batches(count: int, keys: int, headers: Mapping[str, str] = MappingProxyType({})) -> list[list[Incoming]]:
-    messages = [
-        Incoming(_QUEUE, {"tenant": f"tenant-{number % keys}", **headers}, _PAYLOAD, len(_PAYLOAD))
-        for number in range(count)
-    ]
+    # Messages of the same headers share them, as they do when the server has decoded them.
+    tenants = [{"tenant": f"tenant-{number}", **headers} for number in range(keys)]
+    messages = [Incoming(_QUEUE, tenants[number % keys], _PAYLOAD, len(_PAYLOAD)) for number in range(count)]
     return [messages[at : at + _BATCH] for at in range(0, count, _BATCH)]
 
 

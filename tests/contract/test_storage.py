@@ -140,6 +140,13 @@ def test_many_are_read_at_once(store):
     assert store.get_many(MESSAGES, []) == []
 
 
+def test_many_are_found_in_any_order_and_with_others_between(store):
+    put(store, *[(b"%03d" % number, b"%d" % number) for number in range(0, 200, 2)])
+    wanted = [b"%03d" % number for number in [*range(20), 199, *range(150, 90, -3), 10, 10, 500]]
+    expected = [b"%d" % int(key) if int(key) % 2 == 0 and int(key) < 200 else None for key in wanted]
+    assert store.get_many(MESSAGES, wanted) == expected
+
+
 def test_a_scan_is_in_order_of_bytes(store):
     """Shorter keys before longer ones that begin like them, unsigned bytes."""
     keys = [b"\xff", b"a\xff", b"", b"a", b"\x00", b"a\x00", b"b", b"\x7f", b"\x80"]

@@ -193,8 +193,7 @@ class Driver:
         return count
 
     def enqueue(self, *messages: Incoming, producer: str = "", sequence: int = 0) -> list[Outcome]:
-        outcomes: list[Outcome] = self.ask(lambda reply: Enqueue(list(messages), reply, producer, sequence))
-        return outcomes
+        return list(self.ask(lambda reply: Enqueue(list(messages), reply, producer, sequence)))
 
     def send(self, queue: str, body: bytes = b"", **rest: Any) -> int:
         """Enqueue one message that is accepted; its sequence number."""

@@ -1,7 +1,7 @@
 """The broker as the rest of the program sees it: awaitable calls around an engine that ticks on the event loop."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count as numbers
@@ -134,7 +134,7 @@ class Broker:
         """Raises when the broker cannot go on because of a defect of its own."""
         self._schedule()
 
-    async def enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> list[Outcome]:
+    async def enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
         return await self.do(lambda reply: Enqueue(messages, reply, producer, sequence))  # type: ignore[no-any-return]
 
     async def stage(self, command: Callable[[Callable[[Any], None]], StageEnqueue]) -> bool:
@@ -337,19 +337,23 @@ class Broker:
             if queue.large:
                 chosen = _up_to_large(chosen, queue.large)
             start += len(chosen)
-            read = self._read([message for message in chosen if message[1] in grant.members])
+            held = grant.members
+            read = self._read([message for message in chosen if message[1] in held])
             if read:
                 step = max(1, READ_BYTES // max(len(record) for _, _, record in read))
                 yield read
 
     def _read(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
         recent = self._engine.recent.take([seq for _, seq, _ in messages])
-        # In the order of the store, where the next one often stands beside the last: a quarter cheaper.
+        if len(recent) == len(messages):
+            return [(seq, lane, recent[seq]) for lane, seq, _ in messages]
+        # In the order of the store, where the next one often stands beside the last.
         stored = sorted([(lane.prefix + keys.u64(seq), seq) for lane, seq, _ in messages if seq not in recent])
-        if stored:
-            records = self.store.get_many(Family.MESSAGES, [key for key, _ in stored])
-            recent.update((seq, record) for (_, seq), record in zip(stored, records, strict=True) if record)
-        return [(seq, lane, recent[seq]) for lane, seq, _ in messages if seq in recent]
+        records = self.store.get_many(Family.MESSAGES, [key for key, _ in stored])
+        found = {seq: record for (_, seq), record in zip(stored, records, strict=True) if record is not None}
+        if recent:
+            found.update(recent)
+        return [(seq, lane, found[seq]) for lane, seq, _ in messages if seq in found]
 
     def stop(self) -> None:
         """Take no more work, finish what was taken, end all deliveries."""
@@ -369,12 +373,7 @@ class Broker:
         if self._stopping:
             raise ShuttingDown
         future: asyncio.Future[Any] = self._loop.create_future()
-
-        def reply(answer: Any) -> None:
-            if not future.done():  # it is when the client has gone meanwhile
-                future.set_result(answer)
-
-        self._engine.submit(make(reply))
+        self._engine.submit(make(partial(_answer, future)))
         self._schedule()
         answer = await future
         if isinstance(answer, BrokerError):
@@ -412,6 +411,11 @@ class Broker:
         due = self._engine.next_wakeup()
         if due is not None:
             self._alarm = self._loop.call_later(max(0.0, (due - now) / 1e9), self._schedule)
+
+
+def _answer(future: asyncio.Future[Any], answer: Any) -> None:
+    if not future.done():  # it is when the client has gone meanwhile
+        future.set_result(answer)
 
 
 def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:

@@ -1,6 +1,6 @@
 """What clients ask of the engine. Each command carries the way its answer goes back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ Outcome = int | BrokerError
 
 
 class Incoming:
-    """A message that a producer sent, not yet judged."""
+    """A message that a producer sent, not yet judged. Messages that share their headers share their encoded form."""
 
     __slots__ = ("body", "dedup_key", "delay_ms", "headers", "lane", "payload_bytes", "priority", "queue")
 
@@ -47,7 +47,7 @@ class Enqueue:
     """A batch of messages, with what tells a batch that is sent again."""
 
     messages: list[Incoming]
-    reply: Callable[[list[Outcome] | BrokerError], None]
+    reply: Callable[[Sequence[Outcome] | BrokerError], None]
     producer: str = ""
     sequence: int = 0
 

@@ -310,8 +310,8 @@ class Engine:
             if queue is not None:
                 count = plan_delivery(self.state, tick, queue, budget)
                 budget -= count
-                if count:
-                    self._wanted[name] = None  # at the end: there may be more, but the others come first
+                if 0 < count < queue.ready:
+                    self._wanted[name] = None  # at the end: there is more, but the others come first
         for queue in tick.unfinished:
             self._wanted[queue.name] = None
 

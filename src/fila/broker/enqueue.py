@@ -1,11 +1,13 @@
 """Planning what comes in."""
 
+from collections.abc import Sequence
+
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
 from fila.broker.placement import place
 from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.state import BrokerState
-from fila.broker.tick import Arrivals, Tick
+from fila.broker.tick import Arrivals, Spot, Tick
 from fila.config import LimitsConfig
 from fila.core import errors
 from fila.core.dedup import SEQUENCES_KEPT
@@ -16,7 +18,7 @@ from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 
 
-def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueue) -> list[Outcome]:
+def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueue) -> Sequence[Outcome]:
     """Take a batch in. Each message succeeds or fails by itself; a batch that was taken before is answered again."""
     producer, sequence = command.producer, command.sequence
     check_batch(len(command.messages), producer, sequence, state.limits)
@@ -26,7 +28,8 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
     if sequence <= last:
         return _answer_again(store, tick, producer, sequence)
     outcomes = _plan_messages(state, tick, command.messages)
-    record = codec.produced(tick.now, [_to_result(outcome) for outcome in outcomes])
+    results = outcomes if isinstance(outcomes, range) else [_to_result(outcome) for outcome in outcomes]
+    record = codec.produced(tick.now, results)
     tick.batch.put(Family.DEDUP, keys.producer_batch(producer, sequence), record)
     oldest = max(0, sequence - SEQUENCES_KEPT)
     if sequence == last + 1:
@@ -38,30 +41,36 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
     return outcomes
 
 
-def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> list[Outcome]:
+def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> Sequence[Outcome]:
+    """Sequence numbers that follow each other, but where a message was refused or was there before."""
     first = state.sequence.reserve(tick.now, len(messages))
-    outcomes: list[Outcome] = []
+    others: dict[int, Outcome] = {}
     limits = state.limits
-    put, put_u64, head = tick.batch.put, keys.u64, codec.message_head
+    most_bytes = limits.max_payload_bytes
+    put, put_u64 = tick.batch.put, keys.u64
     for seq, message in enumerate(messages, first):
-        try:
-            arrivals = tick.arrivals.get(message.queue) or tick.arrivals_of(state.queue(message.queue))
-            check_message(message, limits)
-            placed = place_message(arrivals.queue, message, limits, tick.now)
-        except BrokerError as error:
-            outcomes.append(error)
-            continue
-        if message.dedup_key and arrivals.queue.record.dedup_window_ms:
-            earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
-            if earlier is not None:
-                outcomes.append(earlier)
+        arrivals = tick.arrivals.get(message.queue)
+        spot = arrivals.spots.get(id(message.headers)) if arrivals is not None else None
+        if (
+            spot is None
+            or message.delay_ms
+            or message.dedup_key
+            or message.priority != spot.priority
+            or message.payload_bytes > most_bytes
+        ):
+            try:
+                found = _find_spot(state, tick, message, seq)
+            except BrokerError as error:
+                others[seq] = error
                 continue
-        priority = message.priority if placed.priority is None else placed.priority
-        delay_ms = message.delay_ms if placed.delay_ms is None else placed.delay_ms
-        lane, ready = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
+            if isinstance(found, int):
+                others[seq] = found
+                continue
+            spot = found
+        arrivals, _, _, placed, lane, ready, head, delay_ms = spot
         message.lane = lane
         arrivals.weights[lane.key] = placed.weight
-        record = head(placed.weight, placed.cost, placed.throttle_keys) + message.body
+        record = head + message.body
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
         arrivals.sizes[seq] = message.payload_bytes
@@ -70,14 +79,37 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             due = tick.now + delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
             arrivals.delayed.append((due, seq, lane, placed.cost))
-        else:
-            ready.append(seq)
-            if placed.cost != 1:
-                arrivals.costs[seq] = placed.cost
-            if arrivals.awaited:
-                arrivals.records.append((seq, record))
-        outcomes.append(seq)
-    return outcomes
+            continue
+        ready.append(seq)
+        if placed.cost != 1:
+            arrivals.costs[seq] = placed.cost
+        if arrivals.awaited:
+            arrivals.records.append((seq, record))
+    numbers = range(first, first + len(messages))
+    return [others.get(seq, seq) for seq in numbers] if others else numbers
+
+
+def _find_spot(state: BrokerState, tick: Tick, message: Incoming, seq: int) -> Spot | int:
+    """Where a message goes, or the one that has its dedup key already. Raises BrokerError for one that is refused.
+
+    What only its headers decide is noted for others that have the same.
+    """
+    arrivals = tick.arrivals.get(message.queue) or tick.arrivals_of(state.queue(message.queue))
+    queue = arrivals.queue
+    check_message(message, state.limits)
+    placed = place_message(queue, message, state.limits, tick.now)
+    if message.dedup_key and queue.record.dedup_window_ms:
+        earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
+        if earlier is not None:
+            return earlier
+    priority = message.priority if placed.priority is None else placed.priority
+    delay_ms = message.delay_ms if placed.delay_ms is None else placed.delay_ms
+    lane, ready = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
+    head = codec.message_head(placed.weight, placed.cost, placed.throttle_keys)
+    spot = Spot(arrivals, message.headers, message.priority, placed, lane, ready, head, delay_ms)
+    if queue.hooks is None and not delay_ms:
+        arrivals.spots[id(message.headers)] = spot
+    return spot
 
 
 def place_message(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Placement:
@@ -100,7 +132,7 @@ def plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None
     return earlier
 
 
-def _answer_again(store: Storage, tick: Tick, producer: str, sequence: int) -> list[Outcome]:
+def _answer_again(store: Storage, tick: Tick, producer: str, sequence: int) -> Sequence[Outcome]:
     fresh = tick.fresh_answers.get((producer, sequence))
     if fresh is not None:
         return fresh

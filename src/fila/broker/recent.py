@@ -26,7 +26,9 @@ class RecentRecords:
 
     def take(self, seqs: list[int]) -> dict[int, bytes]:
         """Those of the wanted records that are here."""
+        if not self._records:
+            return {}
         pop = self._records.pop
-        found = {seq: record for seq in seqs if (record := pop(seq, None)) is not None} if self._records else {}
+        found = {seq: record for seq in seqs if (record := pop(seq, None)) is not None}
         self._bytes -= sum(map(len, found.values()))
         return found

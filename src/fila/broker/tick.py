@@ -5,9 +5,9 @@ Planning fills a tick and changes nothing else. What one plan decided is visible
 and the schedule hand out is taken from them at once, and given back if the write fails.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fila.broker.commands import ExtendGroup, Failure, Outcome, Place
 from fila.broker.queue import QueueState
@@ -15,6 +15,7 @@ from fila.core.consumers import Consumer
 from fila.core.drr import Selection
 from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
+from fila.core.policy import Placement
 from fila.core.schedule import Delayed
 from fila.storage import keys
 from fila.storage.base import Batch, Family
@@ -32,6 +33,8 @@ class Arrivals:
     """Keys that the queue does not know yet."""
     lanes: dict[tuple[str, int, tuple[str, ...]], tuple[Lane, list[int]]] = field(default_factory=dict)
     """(fairness key, priority, throttle keys) -> the lane and the messages that enter it"""
+    spots: dict[int, "Spot"] = field(default_factory=dict)
+    """Of messages without delay, by the identity of their headers"""
     costs: dict[int, int] = field(default_factory=dict)
     """Of messages that are ready and whose cost is not 1"""
     weights: dict[FairKey, int] = field(default_factory=dict)
@@ -63,6 +66,23 @@ class Arrivals:
                 lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
             found = self.lanes[key, priority, throttle_keys] = (lane, [])
         return found
+
+
+class Spot(NamedTuple):
+    """Where messages go: those of the same headers to the same, which is found once in a tick."""
+
+    arrivals: Arrivals
+    headers: Mapping[str, str]
+    """Kept, so that no other headers come to stand in their place in memory"""
+    priority: int
+    """That the messages were sent with"""
+    placed: Placement
+    lane: Lane
+    ready: list[int]
+    """The messages that enter the lane"""
+    head: bytes
+    """What their records begin with"""
+    delay_ms: int
 
 
 @dataclass(slots=True)
@@ -143,7 +163,7 @@ class Tick:
     """Queues in which there was more to look at for deliveries"""
     producers: dict[str, int] = field(default_factory=dict)
     """Producer -> the sequence of its last batch in this tick"""
-    fresh_answers: dict[tuple[str, int], list[Outcome]] = field(default_factory=dict)
+    fresh_answers: dict[tuple[str, int], Sequence[Outcome]] = field(default_factory=dict)
     """What batches of this tick were answered, in case one comes twice in it"""
     silent: list[str] = field(default_factory=list)
     """Producers to be forgotten"""

@@ -50,6 +50,19 @@ class MessageIds:
         ms, rest = divmod(seq, NS_PER_MS)
         return (self._firsts.get(ms) or self._write_first(ms)) + _UPPER[rest >> 8] + self._last[rest & 255]
 
+    def ascii_run(self, first: int, count: int, before: bytes) -> bytes:
+        """The UUIDs of `count` numbers from `first` on, one after another, each behind `before`."""
+        run: list[bytes] = []
+        end = first + count
+        while first < end:
+            ms, rest = divmod(first, NS_PER_MS)
+            lower = rest & 255
+            alike = min(end - first, 256 - lower, NS_PER_MS - rest)
+            start = before + (self._firsts.get(ms) or self._write_first(ms)) + _UPPER[rest >> 8]
+            run.append(start + start.join(self._last[lower : lower + alike]))
+            first += alike
+        return b"".join(run)
+
     def seq(self, text: str) -> int | None:
         """The sequence number in an id, or None for a text that is no id of this store."""
         lower = self._last_of.get(text[_UPPER_END:])

@@ -50,7 +50,7 @@ class FilaService:
         outcomes = await self._enqueue(codec.read_batch(request), request.producer_id, request.sequence)
         return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
 
-    async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> list[Outcome]:
+    async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
         if self._tracer is None:
             return await self._broker.enqueue(messages, producer, sequence)
         began = self._broker.now()

@@ -371,9 +371,11 @@ def read_dedup(value: bytes) -> tuple[int, int]:
     return seq, expires_at
 
 
-def produced(heard_at: int, results: list[Result]) -> bytes:
+def produced(heard_at: int, results: Sequence[Result]) -> bytes:
     """The answers to one batch of a producer. Messages that follow each other, which is nearly all, take one entry."""
     packed = [_PRODUCED.pack(VERSION, heard_at)]
+    if isinstance(results, range):
+        return packed[0] + _RESULT.pack(results.start, len(results), 0) if results else packed[0]
     at = 0
     while at < len(results):
         first = results[at]
@@ -423,15 +425,14 @@ def _read_json(form: type[R], value: bytes, what: str) -> R:
     try:
         entries = json.loads(value[1:]).items()
         held: dict[str, Any] = {key: tuple(kept) if isinstance(kept, list) else kept for key, kept in entries}
-        record = form(**held)
+        for field in fields(form):
+            kept = held.get(field.name, field.default)
+            whole = type(kept) is (get_origin(field.type) or field.type)
+            if not whole or (isinstance(kept, tuple) and any(type(item) is not str for item in kept)):
+                raise TypeError
+        return form(**held)
     except (AttributeError, TypeError, ValueError, RecursionError) as cause:
         raise StoreCorrupt(f"{what} cannot be read") from cause
-    for field in fields(record):
-        kept = getattr(record, field.name)
-        whole = type(kept) is (get_origin(field.type) or field.type)
-        if not whole or (isinstance(kept, tuple) and any(type(item) is not str for item in kept)):
-            raise StoreCorrupt(f"{what} cannot be read")
-    return record
 
 
 def _unpack(form: Struct, value: bytes, what: str) -> tuple[Any, ...]:

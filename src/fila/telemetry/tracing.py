@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -93,7 +93,7 @@ class Tracer:
         notes, self._notes = self._notes, []
         return notes
 
-    def enqueued(self, messages: list[Incoming], outcomes: list[Outcome], began: int, ended: int) -> None:
+    def enqueued(self, messages: list[Incoming], outcomes: Sequence[Outcome], began: int, ended: int) -> None:
         """A batch was answered."""
         for message, outcome in zip(messages, outcomes, strict=True):
             text = message.headers.get(HEADER)

@@ -7,6 +7,7 @@ import pytest
 from fila.broker.deliver import deal
 from fila.core.consumers import Consumer
 from fila.core.errors import QueueNotFound
+from fila.core.pending import FairKey, Lane
 from fila.storage.base import Family
 from tests.helpers.broker import Driver, incoming
 
@@ -113,13 +114,16 @@ def test_keys_share_by_weight(driver):
     assert {key: round(8 * count / total, 1) for key, count in shares.items()} == {"a": 1.0, "b": 2.0, "c": 5.0}
 
 
+LANE = Lane(FairKey("a"), 5, b"")
+
+
 class TestDeal:
     @staticmethod
     def consumers(*credits_):
         return [(Consumer(number, credit, print, print), credit) for number, credit in enumerate(credits_, 1)]
 
     def test_one_by_one_until_credit_or_messages_end(self):
-        hands, last = deal([(None, seq, 1) for seq in range(7)], self.consumers(1, 3, 3))
+        hands, last = deal([(LANE, seq, 1) for seq in range(7)], self.consumers(1, 3, 3))
         assert {consumer.number: [seq for _, seq, _ in hand] for consumer, hand in hands} == {
             1: [0],
             2: [1, 3, 5],
@@ -128,9 +132,9 @@ class TestDeal:
         assert last.number == 3
 
     def test_the_last_is_who_was_dealt_the_last_message(self):
-        _, last = deal([(None, seq, 1) for seq in range(3)], self.consumers(5, 5))
+        _, last = deal([(LANE, seq, 1) for seq in range(3)], self.consumers(5, 5))
         assert last.number == 1
 
     def test_who_is_dealt_nothing_has_no_hand(self):
-        hands, _ = deal([(None, 0, 1)], self.consumers(5, 5))
+        hands, _ = deal([(LANE, 0, 1)], self.consumers(5, 5))
         assert [consumer.number for consumer, _ in hands] == [1]

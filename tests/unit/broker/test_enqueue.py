@@ -3,10 +3,11 @@
 import pytest
 
 from fila.broker import engine
+from fila.broker.commands import Incoming
 from fila.core.dedup import SEQUENCES_KEPT
-from fila.core.errors import QueueNotFound, StaleSequence
+from fila.core.errors import LimitExceeded, QueueNotFound, StaleSequence
 from fila.storage.base import Family
-from tests.helpers.broker import MS, SECOND, Driver, incoming
+from tests.helpers.broker import MS, SECOND, Driver, incoming, messages_of
 
 
 class TestOrder:
@@ -41,6 +42,48 @@ class TestOrder:
             driver.ack("q", got.id)
         assert len(driver.queue("q").keys) < 20
         assert len(driver.queue("q").drr) < 20
+
+
+class TestSharedHeaders:
+    """Messages that share their headers, as decoded ones do, are judged each by itself nevertheless."""
+
+    ADA, BOB = {"tenant": "ada", "weight": "2"}, {"tenant": "bob", "weight": "3"}
+
+    def test_each_goes_where_it_would_go_alone(self, driver):
+        sent = [
+            incoming("q", b"1", headers=self.ADA),
+            incoming("q", b"2", headers=self.ADA, priority=1),
+            incoming("q", b"3", headers=self.BOB),
+            incoming("other", b"4", headers=self.ADA),
+            incoming("q", b"5", headers=self.ADA, delay_ms=1000),
+            incoming("q", b"6", headers=self.ADA, dedup_key="k"),
+            incoming("q", b"7", headers=self.ADA, dedup_key="k"),
+            incoming("q", b"8", headers=self.ADA),
+        ]
+        driver.create("other")
+        outcomes = driver.enqueue(*sent)
+        assert outcomes[6] == outcomes[5]
+        places = messages_of(driver.queue("q"))
+        assert [places[seq][:3] for seq in (outcomes[0], outcomes[1], outcomes[2], outcomes[4], outcomes[7])] == [
+            ("ready", "ada", 5),
+            ("ready", "ada", 1),
+            ("ready", "bob", 5),
+            ("delayed", "ada", 5),
+            ("ready", "ada", 5),
+        ]
+        assert list(messages_of(driver.queue("other"))) == [outcomes[3]]
+
+    def test_the_last_weight_counts(self, driver):
+        light, heavy = {"tenant": "ada", "weight": "1"}, {"tenant": "ada", "weight": "7"}
+        driver.enqueue(*[incoming("q", headers=headers) for headers in (heavy, light, heavy, light)])
+        assert driver.queue("q").keys["ada"].weight == 1
+
+    def test_a_large_payload_among_small_ones_is_refused(self, driver):
+        limit = driver.engine.state.limits.max_payload_bytes
+        small = incoming("q", b"x", headers=self.ADA)
+        large = Incoming("q", self.ADA, b"", limit + 1)
+        first, refused, last = driver.enqueue(small, large, incoming("q", b"y", headers=self.ADA))
+        assert (first + 2, type(refused)) == (last, LimitExceeded)
 
 
 class TestDelay:

@@ -31,6 +31,15 @@ def test_an_id_is_a_uuid_of_version_7(node, seq):
     assert parsed.int & (2**NODE_BITS - 1) == node
 
 
+@given(nodes, st.integers(0, 2**63 - 3000), st.integers(0, 3000), st.binary(max_size=3))
+def test_a_run_of_ids_is_its_ids(node, first, count, before):
+    """Also where a millisecond, or 256 parts of one, ends within the run."""
+    ids = MessageIds(node)
+    for start in (first, first // NS_PER_MS * NS_PER_MS - 5 if first >= NS_PER_MS else 0):
+        expected = b"".join(before + ids.ascii(seq) for seq in range(start, start + count))
+        assert ids.ascii_run(start, count, before) == expected
+
+
 @given(nodes, st.lists(seqs, min_size=2))
 def test_ids_sort_like_their_sequence_numbers(node, numbers):
     """Sorting ids as text sorts messages by age."""

@@ -70,6 +70,7 @@ def test_answers_that_follow_each_other_take_one_entry(heard_at, first, count):
     answers = list(range(first, first + count))
     record = codec.produced(heard_at, answers)
     assert codec.read_produced(record) == (heard_at, answers)
+    assert codec.produced(heard_at, range(first, first + count)) == record
     assert len(record) < 32
 
 
