@@ -25,15 +25,16 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup
 check: setup ## Lint, format, types, import direction, generated code
 	@scripts/check
 
-test: setup ## Run the tests in parallel, but for those on Spark (TESTS="path -k name" for some)
+# Tests on Spark share one session and so one process; those that start further ones are left to test-spark.
+test: setup ## Run the tests in parallel (TESTS="path -k name" for some)
 ifeq ($(TESTS),tests)
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark
+	@$(PY) -m pytest -q -m "not slow" tests/spark
 else
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
 endif
 
-# They share one session, so they run in one process; on two cores they take many minutes.
-test-spark: setup ## Run the tests on Spark
+test-spark: setup ## Run all tests on Spark: also crashes, spark-submit and executors of their own
 	@$(PY) -m pytest -q tests/spark
 
 bench: setup ## Run the benchmarks

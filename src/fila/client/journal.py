@@ -65,7 +65,7 @@ class JournalEntry:
     target: str
     #: What else there is to say, as an object of JSON.
     note: str
-    #: For how long throttles held up a leased message since it was ready, while there were consumers.
+    #: For how long throttles held up a leased message since it was ready.
     throttled_ns: int
 
     @property

@@ -14,7 +14,7 @@ One message in `SAMPLE` is accounted for, because accounting for all would cost 
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fila.core.pending import FairKey, Lane, Taken
@@ -239,8 +239,10 @@ class Ledger:
         before = ready - began
         idle = self.idle.between(ready, now)
         throttle: dict[str, int] = {}
-        for key, ns in self._holdups(lane, ready, now):
-            throttle[key] = throttle.get(key, 0) + ns
+        for start, end, key in lane.holdups.within(ready, now) if lane.holdups is not None else ():
+            ns = end - start - self.idle.between(start, end)
+            if ns > 0:
+                throttle[key] = throttle.get(key, 0) + ns
         return Wait(
             whole=now - began,
             delay=0 if came_back else before,
@@ -251,24 +253,17 @@ class Ledger:
         )
 
     def held_up(self, lane: Lane, seq: int, now: int) -> int:
-        """For how long throttles held up a message that is delivered now."""
+        """For how long throttles held up a message that is delivered now, whether or not a consumer had credit."""
         if lane.holdups is None:
             return 0
         _, ready = self._beginning(seq, now)
-        return sum(ns for _, ns in self._holdups(lane, ready, now))
+        return sum(end - start for start, end, _ in lane.holdups.within(ready, now))
 
     def _beginning(self, seq: int, now: int) -> tuple[int, int]:
         """When a wait that ends now began, and when the message was ready. Numbers of leases may be ahead of time."""
         began, ready = self._returned.get(seq, (seq, seq))
         began = min(began, now)
         return began, min(max(began, ready), now)
-
-    def _holdups(self, lane: Lane, ready: int, now: int) -> Iterator[tuple[str, int]]:
-        """Which throttles held up a message since it was ready, and for how long while there were consumers."""
-        for start, end, key in lane.holdups.within(ready, now) if lane.holdups is not None else ():
-            ns = end - start - self.idle.between(start, end)
-            if ns > 0:
-                yield key, ns
 
     def _of_key(self, name: str) -> WaitSums:
         sums = self.keys.get(name)
