@@ -8,8 +8,10 @@ from benchmarks.report import digits
 
 _METHOD = """\
 - **Real servers.** Each is a process on a loopback port with an empty temporary folder, started anew for every single
-  measurement, with the settings it comes with but for what the table above states. Producers and consumers are Python
-  processes of their own.
+  measurement, with the settings it comes with but for what the table above states and what a backlog of this size
+  needs: RabbitMQ may use 60 % of the memory before it slows producers down, and heartbeats are off, since a client that
+  is busy with a batch does not answer them; NATS delivers more unacknowledged messages than its default of 1,000.
+  Producers and consumers are Python processes of their own.
 - **Confirmed means the same for all**: it survives `kill -9` of the server. Not the same for all is what a power loss
   takes, so Fila and Redis are also measured in their strict setting; compare `fsync first` with `fsync first`.
 - **The fastest way that each Python client has** to move many messages: batches, pipelines, windows. Event loops are

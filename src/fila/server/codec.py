@@ -26,7 +26,7 @@ NS_PER_S = 1_000_000_000
 _LEASE_ID, _LEASE_BYTES = b"\x42\x10", 18  # a token is always 16 digits long
 _ID, _METADATA, _TIMESTAMPS = b"\x0a\x24", b"\x22", b"\x2a"  # an id is always 36 bytes long
 _IN_RESPONSE = b"\x0a"
-_HEADERS, _PAYLOAD = 0x12, 0x1A
+_QUEUE, _HEADERS, _PAYLOAD = 0x0A, 0x12, 0x1A
 _LONG = 128  # a byte from here on says that a varint goes on
 _MAX_SHIFT = 28  # a length has at most five bytes
 _CACHED_HEADER_BYTES = 512
@@ -73,10 +73,17 @@ def _read_any(encoded: bytes, queue: str) -> Incoming:
 def _read_plain(encoded: bytes, queue: str) -> Incoming | None:
     """A message that is nothing but short headers and a payload, as nearly all are: its bytes are its body.
 
-    Returns None for every other. Saves building an object of each message only to take it apart again.
+    It may name its queue before these. Returns None for every other. Saves building an object of each message only to
+    take it apart again.
     """
-    at, end = 0, len(encoded)
     try:
+        if encoded and encoded[0] == _QUEUE:
+            at = 2 + encoded[1]
+            if encoded[1] >= _LONG or at > len(encoded):
+                return None
+            queue = _read_name(encoded[2:at]) or queue
+            encoded = encoded[at:]
+        at, end = 0, len(encoded)
         while at < end and encoded[at] == _HEADERS and encoded[at + 1] < _LONG:
             at += 2 + encoded[at + 1]
         payload = at
@@ -90,12 +97,17 @@ def _read_plain(encoded: bytes, queue: str) -> Incoming | None:
                 payload += 1
             if payload + size != end or encoded[payload - 1] >= _LONG:
                 return None
-    except IndexError:
+    except (IndexError, UnicodeDecodeError):
         return None
     if at > _CACHED_HEADER_BYTES:
         return None
     headers = _read_headers(encoded[:at]) if at else _NO_HEADERS
     return None if headers is None else Incoming(queue, headers, encoded, end - payload)
+
+
+@lru_cache(maxsize=1024)
+def _read_name(encoded: bytes) -> str:
+    return encoded.decode()
 
 
 @lru_cache(maxsize=8192)
