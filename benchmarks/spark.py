@@ -1,4 +1,4 @@
-"""Bulk reconciliation on Spark: `python -m benchmarks.spark [--reports N] [--repeat N] [--master URL] [--out FILE]`.
+"""Bulk reconciliation on Spark: `python -m benchmarks.spark [--reports N] [--repeat N] [--master URL] [--page FILE]`.
 
 What is measured, in one session, repeats taking turns so that a slow minute hits everybody:
 - the floor: the bare join of reports and metrics, its rows counted by a sum over both sides;
@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
+
 from benchmarks import machine
 from fila.reconcile.domain.settings import DEFAULTS
 from fila.spark.session import open_session
@@ -28,6 +30,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--page", type=Path, help="write the figures as a page of the documentation")
     options = parser.parse_args()
     began = time.perf_counter()
     spark = open_session("fila bench", options.master, {"spark.driver.memory": "4g"})
@@ -43,6 +46,8 @@ def main():
     show(figures)
     if options.out:
         options.out.write_text(json.dumps(figures, indent=1) + "\n")
+    if options.page:
+        options.page.write_text(page(figures))
 
 
 def measure(spark, folder, options):
@@ -75,19 +80,28 @@ def measure(spark, folder, options):
             gold.tally(gold.changes(results, None), "affiliate_id").agg(F.sum("steps_bp"), F.sum("reports")).collect()
         )
 
+    java = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001
+
+    def cpu():
+        return sum(java.cpu_times()[:2])
+
     taken = {"floor": [], "reconciling": []}
+    spent = {"floor": [], "reconciling": []}
     for repeat in range(options.repeat + 1):  # the first is the cold one
         for name, work in (("floor", floor), ("reconciling", reconciling)):
-            start = time.perf_counter()
+            start, before = time.perf_counter(), cpu()
             work()
             taken[name].append(time.perf_counter() - start)
+            spent[name].append(cpu() - before)
             print(f"{repeat}: {name} {taken[name][-1]:.1f} s", file=sys.stderr)
-    start = time.perf_counter()
+    start, before = time.perf_counter(), cpu()
     bulk.reconcile(spark, str(folder / "reports"), str(folder / "metrics"), str(folder / "out"), now_ms=now_ms)
-    whole = time.perf_counter() - start
-    return {"cold_s": {name: times[0] for name, times in taken.items()}} | {
+    return {
+        "cold_s": {name: times[0] for name, times in taken.items()},
         "warm_s": {name: times[1:] for name, times in taken.items()},
-        "whole_pipeline_s": whole,
+        "cpu_s": {name: times[1:] for name, times in spent.items()},
+        "whole_pipeline_s": time.perf_counter() - start,
+        "whole_pipeline_cpu_s": cpu() - before,
     }
 
 
@@ -98,7 +112,7 @@ def show(figures):
         median = statistics.median(times)
         print(
             f"{name:<12} best {best[name]:6.1f} s  median {median:6.1f} s  cold {figures['cold_s'][name]:6.1f} s"
-            f"  {count / best[name]:>12,.0f} reports/s"
+            f"  cpu {min(figures['cpu_s'][name]):6.1f} s  {count / best[name]:>12,.0f} reports/s"
         )
     print(
         f"reconciling / floor: {best['reconciling'] / best['floor']:.2f} (best), session {figures['session_s']:.1f} s"
@@ -106,6 +120,36 @@ def show(figures):
     whole = figures["whole_pipeline_s"]
     print(f"whole pipeline: {whole:.1f} s, {count / whole:,.0f} reports/s, with bronze, silver, gold and page")
     print(f"load before {figures['load_before']}, after {figures['machine']['load_average']}")
+
+
+def page(figures):
+    """The figures as a page: what was measured, on what, and how it compares."""
+    count, facts = figures["reports"], figures["machine"]
+    best = {name: min(times) for name, times in figures["warm_s"].items()}
+    cpu = {name: min(times) for name, times in figures["cpu_s"].items()}
+    rows = []
+    for name, text in (("floor", "the bare join"), ("reconciling", "joined, classified, added up by affiliate")):
+        numbers = best[name], statistics.median(figures["warm_s"][name]), figures["cold_s"][name], cpu[name]
+        rows.append(f"| {text} | {' | '.join(f'{each:.1f}' for each in numbers)} | {count / best[name]:,.0f} |")
+    whole = figures["whole_pipeline_s"]
+    rows.append(
+        f"| the whole pipeline, once: from files to bronze, silver, gold and page | {whole:.1f} | | "
+        f"| {figures['whole_pipeline_cpu_s']:.1f} | {count / whole:,.0f} |"
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(facts["versions"].items()))
+    return (
+        "# Benchmark: bulk reconciliation on Spark\n\n"
+        f"{count:,} reports against their metrics, Parquet, `{figures['master']}`. Written by `make bench-spark`; "
+        f"best and median of {len(figures['warm_s']['floor'])} warm runs, both taking turns in one session.\n\n"
+        "| | best s | median s | cold s | CPU s | reports/s |\n|---|--:|--:|--:|--:|--:|\n"
+        + "\n".join(rows)
+        + f"\n\nReconciling takes **{best['reconciling'] / best['floor']:.2f} times** as long as the bare join "
+        f"(CPU time: {cpu['reconciling'] / cpu['floor']:.2f} times). A session takes {figures['session_s']:.1f} s to "
+        "start.\n\n"
+        f"Machine: {facts['cores']} cores, {facts['cpu']}, {facts['memory_bytes'] / 2**30:.0f} GiB, {facts['system']}, "
+        f"Python {facts['python']}, {versions}; revision {facts['revision']}; load before {figures['load_before'][0]}, "
+        f"after {facts['load_average'][0]}.\n"
+    )
 
 
 if __name__ == "__main__":
