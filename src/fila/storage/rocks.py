@@ -33,6 +33,7 @@ from rocksdict import (
     DBRecoveryMode,
     Options,
     Rdict,
+    RdictIter,
     ReadOptions,
     WriteBatch,
     WriteOptions,
@@ -42,6 +43,7 @@ from fila.config import StorageConfig
 from fila.core.errors import BrokerError, StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
+from fila.storage.keys import SEQ_BYTES
 
 FORMAT = 2
 """Raise it with every change of keys or records that an older broker would misread."""
@@ -55,6 +57,13 @@ _DEFAULTS = StorageConfig()
 _MIB = 1 << 20
 _SMALL_BUFFER = 8 * _MIB
 _STALL_MS = 10_000
+
+_WORTH_A_WALK = 8
+"""So many wanted keys with the same beginning, on average, are walked to; fewer are looked up."""
+_STEPS = 4
+"""How far to walk to the next one before it is sought"""
+_PATIENCE = 32
+
 _NO_ROOM = ("no space left on device", "disk quota exceeded")
 
 
@@ -111,7 +120,11 @@ class RocksStorage:
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
         try:
-            return cast("list[bytes | None]", self._families[family].get(list(keys)))
+            source = self._families[family]
+            values: list[bytes | None] = []
+            if len({key[:-SEQ_BYTES] for key in keys}) * _WORTH_A_WALK < len(keys):
+                values = _walk(source.iter(), keys)
+            return values + cast("list[bytes | None]", source.get(list(keys[len(values) :])))
         except Exception as cause:
             raise self._unreadable(cause) from cause
 
@@ -252,6 +265,38 @@ class RocksStorage:
         table.set_bloom_filter(10, block_based=False)
         options.set_block_based_table_factory(table)
         return options
+
+
+def _walk(place: RdictIter, keys: Sequence[bytes]) -> list[bytes | None]:
+    """The values of keys that stand near each other, in order: cheaper than to look each up, above all in files.
+
+    Ends early when they turn out not to.
+    """
+    valid, key_here, value_here, step, seek = place.valid, place.key, place.value, place.next, place.seek
+    values: list[bytes | None] = []
+    detours = 0
+    seek(keys[0])
+    for key in keys:
+        here = key_here() if valid() else None
+        for _ in range(_STEPS):
+            if here is None or here >= key:
+                break
+            step()
+            detours += 1
+            here = key_here() if valid() else None
+        if here != key:
+            seek(key)
+            detours += _STEPS
+            here = key_here() if valid() else None
+        if here == key:
+            values.append(value_here())
+            step()
+        else:
+            values.append(None)
+        if detours > 2 * len(values) + _PATIENCE:
+            break
+    place.status()  # raises if it is not valid because it could not read
+    return values
 
 
 def _name(family: Family) -> str:
