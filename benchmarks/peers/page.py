@@ -13,7 +13,7 @@ _METHOD = """\
   is busy with a batch does not answer them; NATS delivers more unacknowledged messages than its default of 1,000.
   Producers and consumers are Python processes of their own.
 - **Confirmed means the same for all**: it survives `kill -9` of the server. Not the same for all is what a power loss
-  takes, so Fila and Redis are also measured in their strict setting; compare `fsync first` with `fsync first`.
+  takes: compare `fsync first` with `fsync first`. {strict}
 - **The fastest way that each Python client has** to move many messages: batches, pipelines, windows. Event loops are
   uvloop's.
 - **Only the work is timed.** A client connects first, waits for a common starting signal, and closes after the clock
@@ -62,7 +62,7 @@ def render(comparison: Comparison, picture: str, command: str) -> str:
             * bool(comparison.skipped)
         ),
         "## How",
-        _METHOD.rstrip(),
+        _METHOD.rstrip().format(strict=_strict(comparison)),
         _where(comparison),
         "## Figures",
         *[_section(comparison, workload, size) for workload, size in comparison.settings()],
@@ -80,8 +80,24 @@ def _where(comparison: Comparison) -> str:
     return (
         f"Measured on {machine['cores']} cores ({machine['cpu']}), {machine['memory_bytes'] / 1e9:.0f} GB, "
         f"{machine['system']}, Python {machine['python']}, commit `{machine['revision']}`, {comparison.began}, "
-        f"{comparison.repeat} repeats, {comparison.seconds / 60:.0f} minutes; load average {before:g} before and "
+        f"{_repeats(comparison)}, {comparison.seconds / 60:.0f} minutes; load average {before:g} before and "
         f"{after:g} after."
+    )
+
+
+def _repeats(comparison: Comparison) -> str:
+    """How often each was measured; a run that was stopped has fewer of what comes last."""
+    counts = [len(cell.samples) for cell in comparison.cells if cell.samples] or [0]
+    if min(counts) == max(counts):
+        return f"{max(counts)} repeats"
+    return f"{max(counts)} repeats, {min(counts)} of what comes last"
+
+
+def _strict(comparison: Comparison) -> str:
+    if "fila-fsync" in comparison.peers:
+        return "Fila and Redis are therefore also measured in their strict setting."
+    return (
+        "Fila and Redis were not measured in their strict setting in this run, so RabbitMQ promises more than they do."
     )
 
 
