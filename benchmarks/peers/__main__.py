@@ -4,14 +4,15 @@
     python -m benchmarks.peers --render benchmarks/results/peers-....json
 
 Progress goes to the terminal, every figure to a JSON file, and a full run writes the page docs/benchmarks-peers.md with
-its picture; a quick or a partial one writes them beside the JSON file. Peers that are not installed are skipped with a
-line that says so. Exit code 1 if something that was tried failed.
+its picture; a quick or a partial one writes them beside the JSON file. Ctrl-C ends a run with what it has measured.
+Peers that are not installed are skipped with a line that says so. Exit code 1 if something that was tried failed.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,7 +68,7 @@ def _compare(
     settings = [(workload, size) for workload in workloads for size in workload.sizes]
     samples: dict[tuple[str, str, int], list[dict[str, float]]] = {}
     errors: dict[tuple[str, str, int], str] = {}
-    with display.following(repeat * len(settings) * len(present)):
+    with display.following(repeat * len(settings) * len(present)), suppress(KeyboardInterrupt):
         for index in range(repeat):
             for workload, size in settings:
                 # A machine that gets slower or faster during a run must not favour one end of the list.
