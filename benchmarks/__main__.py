@@ -8,10 +8,11 @@ whether or not the goals are met; 1 if a workload failed.
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from benchmarks import machine
 from benchmarks.floors import FLOORS
@@ -85,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
         "--quick", action="store_true", help="small counts and one repeat: shows that it runs, no figures"
     )
     parser.add_argument("--repeat", type=positive, metavar="N", help="repeats of each workload (default 3)")
-    parser.add_argument("--only", type=_workloads, default=WORKLOADS, metavar="NAMES", help=f"some of: {names}")
+    parser.add_argument(
+        "--only", type=some_of(WORKLOADS, "no workload"), default=WORKLOADS, metavar="NAMES", help=f"some of: {names}"
+    )
     parser.add_argument("--messages", type=positive, metavar="N", help="messages of enqueue, drain and lifecycle")
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="FOLDER", help="where the JSON file goes")
     return parser
@@ -98,13 +101,18 @@ def positive(text: str) -> int:
     return number
 
 
-def _workloads(text: str) -> tuple[Workload, ...]:
-    asked = [name.strip() for name in text.split(",")]
-    unknown = set(asked) - {workload.name for workload in WORKLOADS}
-    if unknown:
-        known = ", ".join(workload.name for workload in WORKLOADS)
-        raise argparse.ArgumentTypeError(f"no workload is called {', '.join(sorted(unknown))}; there are: {known}")
-    return tuple(workload for workload in WORKLOADS if workload.name in asked)
+def some_of(known: Sequence[Any], none: str = "nothing") -> Callable[[str], tuple[Any, ...]]:
+    """Reads names with commas between them: what has these names, in its own order."""
+
+    def parse(text: str) -> tuple[Any, ...]:
+        asked = [name.strip() for name in text.split(",")]
+        unknown = set(asked) - {each.name for each in known}
+        if unknown:
+            names = ", ".join(each.name for each in known)
+            raise argparse.ArgumentTypeError(f"{none} is called {', '.join(sorted(unknown))}; there are: {names}")
+        return tuple(each for each in known if each.name in asked)
+
+    return parse
 
 
 if __name__ == "__main__":

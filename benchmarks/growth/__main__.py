@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
-from benchmarks.__main__ import RESULTS, positive
+from benchmarks.__main__ import RESULTS, positive, some_of
 from benchmarks.growth.page import Curve, draw, render
 from benchmarks.growth.ranges import RANGES, Range
 from benchmarks.harness import end_on_sigterm
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=_scale, default=1.0, metavar="X", help="part of everything, for example 0.01")
     parser.add_argument("--repeat", type=positive, default=3, metavar="N", help="repeats (default 3)")
-    parser.add_argument("--only", type=_ranges, default=RANGES, metavar="NAMES", help=f"some of: {names}")
+    parser.add_argument("--only", type=some_of(RANGES), default=RANGES, metavar="NAMES", help=f"some of: {names}")
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="FOLDER", help="where the JSON file goes")
     parser.add_argument("--page", type=Path, metavar="FOLDER", help="where page and picture go")
     return parser
@@ -105,15 +105,6 @@ def _scale(text: str) -> float:
     if not 0 < scale <= 1:
         raise argparse.ArgumentTypeError("must be above 0 and at most 1")
     return scale
-
-
-def _ranges(text: str) -> tuple[Range, ...]:
-    asked = [name.strip() for name in text.split(",")]
-    unknown = set(asked) - {each.name for each in RANGES}
-    if unknown:
-        known = ", ".join(each.name for each in RANGES)
-        raise argparse.ArgumentTypeError(f"nothing is called {', '.join(sorted(unknown))}; there are: {known}")
-    return tuple(each for each in RANGES if each.name in asked)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.__main__ import RESULTS, positive
+from benchmarks.__main__ import RESULTS, positive, some_of
 from benchmarks.harness import end_on_sigterm
 from benchmarks.peers.page import render
 from benchmarks.peers.peers import PEERS, Peer
@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path = options.output / f"peers-{comparison.began.replace(':', '')}.json"
     path.write_text(json.dumps(comparison.as_json(), indent=1) + "\n")
     print(f"every figure: {path}")
-    whole = not options.quick and options.only == WORKLOADS and options.peers == PEERS
+    measured = all(cell.samples or cell.error for cell in comparison.cells)
+    whole = measured and not options.quick and options.only == WORKLOADS and options.peers == PEERS
     _publish(comparison, options.page or (DOCS if whole else options.output))
     return 1 if any(cell.error for cell in comparison.cells) else 0
 
@@ -134,27 +135,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repeat", type=positive, metavar="N", help="repeats (default 3)")
     parser.add_argument(
-        "--only", type=_some(WORKLOADS), default=WORKLOADS, metavar="NAMES", help=f"some of: {workloads}"
+        "--only", type=some_of(WORKLOADS), default=WORKLOADS, metavar="NAMES", help=f"some of: {workloads}"
     )
-    parser.add_argument("--peers", type=_some(PEERS), default=PEERS, metavar="NAMES", help=f"some of: {peers}")
+    parser.add_argument("--peers", type=some_of(PEERS), default=PEERS, metavar="NAMES", help=f"some of: {peers}")
     parser.add_argument("--messages", type=positive, metavar="N", help="messages of produce, drain and lifecycle")
     parser.add_argument("--pending", type=positive, metavar="N", help="pending messages of restart (default 1,000,000)")
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="FOLDER", help="where the JSON file goes")
     parser.add_argument("--page", type=Path, metavar="FOLDER", help="where page and picture go")
     parser.add_argument("--render", type=Path, metavar="FILE", help="make page and picture of an earlier run's file")
     return parser
-
-
-def _some(known):
-    def parse(text):
-        asked = [name.strip() for name in text.split(",")]
-        unknown = set(asked) - {each.name for each in known}
-        if unknown:
-            names = ", ".join(each.name for each in known)
-            raise argparse.ArgumentTypeError(f"nothing is called {', '.join(sorted(unknown))}; there are: {names}")
-        return tuple(each for each in known if each.name in asked)
-
-    return parse
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Planning what comes in."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
@@ -96,28 +97,44 @@ def _find_spot(state: BrokerState, tick: Tick, message: Incoming, seq: int) -> S
     """
     arrivals = tick.arrivals.get(message.queue) or tick.arrivals_of(state.queue(message.queue))
     queue = arrivals.queue
-    check_message(message, state.limits)
-    placed = place_message(queue, message, state.limits, tick.now)
+    placed, priority, delay_ms, head = judge(queue, message, state.limits, tick.now)
     if message.dedup_key and queue.record.dedup_window_ms:
         earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
         if earlier is not None:
             return earlier
-    priority = message.priority if placed.priority is None else placed.priority
-    delay_ms = message.delay_ms if placed.delay_ms is None else placed.delay_ms
     lane, ready = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
-    head = codec.message_head(placed.weight, placed.cost, placed.throttle_keys)
     spot = Spot(arrivals, message.headers, message.priority, placed, lane, ready, head, delay_ms)
     if queue.hooks is None and not delay_ms:
         arrivals.spots[id(message.headers)] = spot
     return spot
 
 
-def place_message(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Placement:
-    """By the queue's script, or else by its headers. Raises InvalidArgument for headers that say nothing valid."""
+class Judged(NamedTuple):
+    """What becomes of a message that is taken."""
+
+    placed: Placement
+    priority: int
+    delay_ms: int
+    head: bytes
+    """What its record begins with"""
+
+
+def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Judged:
+    """By the queue's script, or else by its headers. Raises BrokerError for a message that no queue or not this one
+    takes.
+    """
+    check_message(message, limits)
     hooks = queue.hooks
     if hooks is not None and hooks.has_on_enqueue:
-        return hooks.on_enqueue(message.headers, message.payload_bytes, now)
-    return place(queue.record, message.headers, limits)
+        placed = hooks.on_enqueue(message.headers, message.payload_bytes, now)
+    else:
+        placed = place(queue.record, message.headers, limits)
+    return Judged(
+        placed,
+        priority=message.priority if placed.priority is None else placed.priority,
+        delay_ms=message.delay_ms if placed.delay_ms is None else placed.delay_ms,
+        head=codec.message_head(placed.weight, placed.cost, placed.throttle_keys),
+    )
 
 
 def plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None:

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from fila.broker.admission import check_message
 from fila.broker.commands import CommitTransaction, Incoming, StageEnqueue
-from fila.broker.enqueue import place_message, plan_dedup
+from fila.broker.enqueue import judge, plan_dedup
 from fila.broker.queue import LARGE_BYTES
 from fila.broker.state import BrokerState
 from fila.broker.tick import Tick
@@ -163,11 +162,7 @@ def _pack(state: BrokerState, tick: Tick, messages: list[Incoming]) -> bytes:
 def _find_spot(state: BrokerState, tick: Tick, message: Incoming) -> tuple[_Spot, bool]:
     """Where a message goes, and whether that holds for all that have its headers and priority, and no delay."""
     queue = state.queue(message.queue)
-    check_message(message, state.limits)
-    placed = place_message(queue, message, state.limits, tick.now)
-    priority = message.priority if placed.priority is None else placed.priority
-    delay_ms = message.delay_ms if placed.delay_ms is None else placed.delay_ms
-    head = codec.message_head(placed.weight, placed.cost, placed.throttle_keys)
+    placed, priority, delay_ms, head = judge(queue, message, state.limits, tick.now)
     spot = _Spot(message.headers, keys.lane(queue.name, placed.fairness_key, priority), delay_ms, head)
     return spot, queue.hooks is None and not message.delay_ms
 

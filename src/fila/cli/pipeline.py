@@ -41,6 +41,15 @@ def spark_options(command: _Command) -> _Command:
     return command
 
 
+rules_option = click.option(
+    "--config",
+    "config_path",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Rules, as TOML: sections tiers, growth, trust, retries, alerts.",
+)
+
+
 @pipeline.command(
     epilog="""\b
 Examples:
@@ -52,13 +61,7 @@ Examples:
 @click.option("--reports", required=True, metavar="PATH", help="What affiliates claim: files, a folder or a pattern.")
 @click.option("--metrics", required=True, metavar="PATH", help="What platforms tell: files, a folder or a pattern.")
 @click.option("--out", required=True, metavar="FOLDER", help="Where runs are kept. Give the same again to go on.")
-@click.option(
-    "--config",
-    "config_path",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Rules, as TOML: sections tiers, growth, trust, retries, alerts.",
-)
+@rules_option
 @click.option("--broker", metavar="HOST:PORT", help="Put reports that wait for figures back there, as delayed jobs.")
 @click.option("--queue", default="reconcile", show_default=True, metavar="QUEUE", help="The queue of these jobs.")
 @spark_options

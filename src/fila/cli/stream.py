@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fila.cli import output
-from fila.cli.pipeline import read_rules, spark_options, spark_session
+from fila.cli.pipeline import read_rules, rules_option, spark_options, spark_session
 from fila.cli.session import DEFAULT_ADDR, Session, pass_session
 
 
@@ -24,13 +24,7 @@ Examples:
 @click.option("--queue", required=True, metavar="QUEUE", help="Where reports come from, each as JSON.")
 @click.option("--metrics", required=True, metavar="PATH", help="What platforms tell: files. New ones are taken in.")
 @click.option("--out", required=True, metavar="FOLDER", help="Where runs and the checkpoint are kept.")
-@click.option(
-    "--config",
-    "config_path",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Rules, as TOML: sections tiers, growth, trust, retries, alerts.",
-)
+@rules_option
 @click.option("--group", default="reconcile", show_default=True, metavar="NAME", help="Who reads: one for each stream.")
 @click.option("--discrepancies", metavar="QUEUE", help="Where discrepancies go (default: QUEUE.discrepancies).")
 @click.option("--alerts", metavar="QUEUE", help="Where alerts go (default: QUEUE.alerts).")
