@@ -19,6 +19,7 @@ from fila.testing import ServerProcess
 _MB = 1_000_000
 _SIZE = 100
 _IN_FLIGHT = 4000
+_EACH_IN_FLIGHT = 100
 _CHUNK = 50_000
 _TIMEOUT_S = 120.0
 _HOUR_MS = 3_600_000
@@ -193,7 +194,7 @@ def consume_with_many(gate: Gate, addr: str, queue: str, count: int, consumers: 
 
             async def consume() -> None:
                 nonlocal left
-                room = max(1, _IN_FLIGHT // consumers)
+                room = _EACH_IN_FLIGHT
                 async with client.consume_batches(queue, max_in_flight=room) as batches:
                     async for batch in batches:
                         await client.ack_many(batch)

@@ -1,11 +1,12 @@
 """The broker as the rest of the program sees it: awaitable calls around an engine that ticks on the event loop."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count as numbers
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fila.broker import settings
 from fila.broker.commands import (
@@ -59,37 +60,50 @@ MOVED_AT_ONCE = 500
 T = TypeVar("T")
 
 
+class Receiver(Protocol):
+    """Who receives a consumer's deliveries. None of its methods raises."""
+
+    def granted(self) -> None:
+        """There is something to take, and it is durable."""
+
+    def flush(self) -> None:
+        """Let it go: all receivers have taken theirs, and those who share a connection can share a write."""
+
+    def ended(self, reason: BrokerError) -> None:
+        """There will be no more."""
+
+
 class Subscription:
     """One consumer's deliveries. Holds no payloads: they are read when the consumer is ready for them."""
 
-    def __init__(self, broker: "Broker", queue: QueueState, number: int, max_in_flight: int) -> None:
+    def __init__(
+        self, broker: "Broker", queue: QueueState, number: int, max_in_flight: int, receiver: Receiver
+    ) -> None:
         self.queue = queue
-        self.consumer = Consumer(number, max_in_flight, self._deliver, self._end)
+        self.receiver = receiver
+        self.consumer = Consumer(number, max_in_flight, self._deliver, receiver.ended)
         self._broker = broker
-        self._grants: list[Grant] = []
-        self._error: BrokerError | None = None
-        self._wake = asyncio.Event()
+        self._grants: deque[Grant] = deque()
 
-    async def next(self) -> Grant:
-        """Wait for messages. Raises the reason when there will be no more."""
-        while not self._grants:
-            if self._error is not None:
-                raise self._error
-            if self.consumer.busy:
-                self.consumer.busy = False
+    def take(self) -> Grant | None:
+        """What comes next. None when all is taken: then it may be granted more."""
+        if self._grants:
+            return self._grants.popleft()
+        if self.consumer.busy:
+            self.consumer.busy = False
+            if self.queue.ready:
                 self._broker.want(self.queue.name)
-            self._wake.clear()
-            await self._wake.wait()
-        return self._grants.pop(0)
+        return None
+
+    def waiting(self) -> list[Taken]:
+        """The messages that it has not taken, without the large ones."""
+        large = self.queue.large
+        return [taken for grant in self._grants for taken in grant.members.values() if taken[1] not in large]
 
     def _deliver(self, grant: Grant) -> None:
         self.consumer.busy = True
         self._grants.append(grant)
-        self._wake.set()
-
-    def _end(self, error: BrokerError) -> None:
-        self._error = error
-        self._wake.set()
+        self._broker.tell(self)
 
 
 class Seen(NamedTuple):
@@ -127,6 +141,8 @@ class Broker:
         self._alarm: asyncio.TimerHandle | None = None
         self._numbers = numbers(1)
         self._subscriptions: dict[int, Subscription] = {}
+        self._granted: list[Subscription] = []
+        """Those to be told after the tick"""
         self._stopping = False
         self._closed = False
         self.readers = Readers(self)
@@ -302,12 +318,12 @@ class Broker:
     def now(self) -> int:
         return self._clock()
 
-    def subscribe(self, queue_name: str, max_in_flight: int) -> Subscription:
+    def subscribe(self, queue_name: str, max_in_flight: int, receiver: Receiver) -> Subscription:
         """Begin to deliver. Raises QueueNotFound or ShuttingDown."""
         if self._stopping:
             raise ShuttingDown
         number = next(self._numbers)
-        subscription = Subscription(self, self.state.queue(queue_name), number, max_in_flight)
+        subscription = Subscription(self, self.state.queue(queue_name), number, max_in_flight, receiver)
         self._engine.join(queue_name, subscription.consumer)
         self._subscriptions[number] = subscription
         self._schedule()
@@ -323,6 +339,10 @@ class Broker:
     def want(self, queue_name: str) -> None:
         self._engine.want(queue_name)
         self._schedule()
+
+    def tell(self, subscription: Subscription) -> None:
+        """Have a receiver told of its deliveries at the end of this tick."""
+        self._granted.append(subscription)
 
     def read(
         self, queue: QueueState, grant: Grant, chosen_of: list[Taken] | None = None
@@ -355,6 +375,18 @@ class Broker:
             found.update(recent)
         return [(seq, lane, found[seq]) for lane, seq, _ in messages if seq in found]
 
+    def _read_together(self, messages: list[Taken]) -> None:
+        """What is dealt out in turn stands side by side in the store: read it once for all, as far as there is room."""
+        recent = self._engine.recent
+        messages = sorted([taken for taken in messages if taken[1] not in recent], key=_place)
+        start, step = 0, READ_FIRST
+        while start < len(messages) and recent.room > 0:
+            read = self._read(messages[start : start + step])
+            start += step
+            if read:
+                recent.add([(seq, record) for seq, _, record in read])
+                step = max(1, READ_BYTES // max(len(record) for _, _, record in read))
+
     def stop(self) -> None:
         """Take no more work, finish what was taken, end all deliveries."""
         self._stopping = True
@@ -368,13 +400,19 @@ class Broker:
             self._alarm.cancel()
         self.store.close()
 
-    async def do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
-        """Have a command done and wait for its answer. Raises what it is answered with, Overloaded or ShuttingDown."""
+    def submit(self, command: Command) -> None:
+        """Have a command done in one of the next ticks. Its `reply` is called, once, with the answer or a BrokerError,
+        and must not raise. Raises Overloaded or ShuttingDown.
+        """
         if self._stopping:
             raise ShuttingDown
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._engine.submit(make(partial(_answer, future)))
+        self._engine.submit(command)
         self._schedule()
+
+    async def do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
+        """Have a command done and wait for its answer. Raises what it is answered with, Overloaded or ShuttingDown."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self.submit(make(partial(_answer, future)))
         answer = await future
         if isinstance(answer, BrokerError):
             try:
@@ -402,6 +440,20 @@ class Broker:
             self._closed = True
             self.failed.set_exception(defect)
             return
+        self._plan_next(now)
+        if self._granted:
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        granted, self._granted = self._granted, []
+        if len(granted) > 1:
+            self._read_together([taken for subscription in granted for taken in subscription.waiting()])
+        for subscription in granted:
+            subscription.receiver.granted()
+        for subscription in granted:
+            subscription.receiver.flush()
+
+    def _plan_next(self, now: int) -> None:
         if self._engine.has_work(now):
             self._schedule()
             return
@@ -416,6 +468,12 @@ class Broker:
 def _answer(future: asyncio.Future[Any], answer: Any) -> None:
     if not future.done():  # it is when the client has gone meanwhile
         future.set_result(answer)
+
+
+def _place(message: Taken) -> tuple[bytes, int]:
+    """By which the store is sorted."""
+    lane, seq, _ = message
+    return lane.prefix, seq
 
 
 def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:

@@ -16,6 +16,14 @@ class RecentRecords:
     def __len__(self) -> int:
         return len(self._records)
 
+    def __contains__(self, seq: int) -> bool:
+        return seq in self._records
+
+    @property
+    def room(self) -> int:
+        """Bytes that can be added before something has to go."""
+        return self._limit_bytes - self._bytes
+
     def add(self, records: list[tuple[int, bytes]]) -> None:
         """Keep records by their sequence numbers."""
         self._records.update(records)

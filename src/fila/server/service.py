@@ -4,20 +4,19 @@ from collections.abc import Sequence
 from functools import partial
 
 from fila.broker.broker import Broker
-from fila.broker.commands import AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome, Settle, StageEnqueue
+from fila.broker.commands import AckGroup, Enqueue, ExtendGroup, Failure, Incoming, Nack, Outcome, Settle, StageEnqueue
 from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.server import codec
+from fila.server.deliveries import Deliveries
 from fila.server.reading import Reading
-from fila.server.streams import Streams
+from fila.server.streams import Reply, Streams
 from fila.server.trace import adopt_trace
 from fila.server.types import Context, Method, Methods
 from fila.telemetry.tracing import Tracer
 from fila.v1 import service_pb2 as pb
 
 DEFAULT_IN_FLIGHT = 100
-RESPONSE_BYTES = 1 << 20
-"""About how large one LeaseResponse becomes before the next is begun."""
 
 
 class FilaService:
@@ -46,9 +45,16 @@ class FilaService:
     async def enqueue_stream(self, _: object, context: Context) -> None:
         await self._streams.serve(context, self._take_batch)
 
-    async def _take_batch(self, request: pb.EncodedEnqueueBatch) -> bytes:
-        outcomes = await self._enqueue(codec.read_batch(request), request.producer_id, request.sequence)
-        return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
+    def _take_batch(self, request: pb.EncodedEnqueueBatch, reply: Reply) -> None:
+        messages, sequence = codec.read_batch(request), request.sequence
+        began = self._broker.now()
+
+        def encode(outcomes: Sequence[Outcome]) -> bytes:
+            if self._tracer is not None:
+                self._tracer.enqueued(messages, outcomes, began, self._broker.now())
+            return codec.write_outcomes(self._broker.state.ids, outcomes, sequence)
+
+        self._broker.submit(Enqueue(messages, partial(reply, encode), request.producer_id, sequence))
 
     async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
         if self._tracer is None:
@@ -83,31 +89,8 @@ class FilaService:
     async def lease(self, request: pb.LeaseRequest, context: Context) -> None:
         if request.max_in_flight > self._limits.max_in_flight:
             raise InvalidArgument(f"max_in_flight must not exceed {self._limits.max_in_flight}")
-        subscription = self._broker.subscribe(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
-        try:
-            await context.send_initial_metadata(())
-            while True:
-                grant = await subscription.next()
-                queue = subscription.queue
-                death_of = partial(self._broker.death_of, queue) if queue.record.source else None
-                leased_at = self._broker.now()
-                writer = codec.DeliveryWriter(self._broker.state.ids, grant.token, leased_at, queue.attempts, death_of)
-                size = 0
-                parts: list[bytes] = []
-                for messages in self._broker.read(queue, grant):
-                    more = sum(len(record) for _, _, record in messages)
-                    if size and size + more > RESPONSE_BYTES:
-                        response, size, parts = b"".join(parts), 0, []
-                        await context.write(response)
-                    size += more
-                    writer.write(messages, parts)
-                    if self._tracer is not None:
-                        self._tracer.leased(queue, messages, leased_at, self._broker.now())
-                if parts:
-                    response, parts = b"".join(parts), []
-                    await context.write(response)
-        finally:
-            self._broker.unsubscribe(subscription)
+        deliveries = Deliveries(self._broker, context, self._tracer)
+        await deliveries.serve(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
 
     async def ack(self, request: pb.AckRequest, _: Context) -> pb.AckResponse:
         group = AckGroup(request.queue, [request.message_id], request.lease_id)
@@ -127,11 +110,17 @@ class FilaService:
     async def settle(self, _: object, context: Context) -> None:
         await self._streams.serve(context, self._settle_batch)
 
-    async def _settle_batch(self, request: pb.SettleRequest) -> pb.SettleResponse:
+    def _settle_batch(self, request: pb.SettleRequest, reply: Reply) -> None:
         acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
         nacks = [codec.read_nack(nack) for nack in request.nacks]
-        failures = await self._settle(acks, nacks, extends)
-        return codec.write_failures(failures, request.sequence)
+        sequence, began = request.sequence, self._broker.now()
+
+        def encode(failures: list[Failure]) -> pb.SettleResponse:
+            if self._tracer is not None:
+                self._tracer.settled(acks, nacks, failures, began, self._broker.now())
+            return codec.write_failures(failures, sequence)
+
+        self._broker.submit(Settle(partial(reply, encode), acks, nacks, extends))
 
     async def _settle(
         self, acks: list[AckGroup], nacks: list[Nack], extends: Sequence[ExtendGroup] = ()

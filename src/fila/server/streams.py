@@ -1,42 +1,105 @@
-"""Two-way streams: read a batch, do it, answer it; and end politely when the server stops."""
+"""Two-way streams: take a request, have it done, answer it, take the next; and end politely when the server stops.
+
+A stream is served by callbacks, not by a task that waits: a request that arrives is with the broker in the same turn of
+the event loop, and its answer on the way in the turn in which the broker has it.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
-from fila.core.errors import ShuttingDown
+from fila.core.errors import BrokerError, ShuttingDown
 from fila.server.types import Context
 from fila.wire.stream import EOF
+
+Encode = Callable[[Any], Any]
+"""Makes the response of what the broker answered."""
+
+Reply = Callable[[Encode, Any], None]
+
+Ask = Callable[[Any, Reply], None]
+"""Has a request done. The reply is called once, later. Raises BrokerError."""
+
+
+class Conversation:
+    """One two-way stream. Its requests are answered one after the other."""
+
+    def __init__(self, context: Context, ask: Ask) -> None:
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Raises the reason when it is not the caller who ended."""
+        self._context = context
+        self._ask = ask
+        self._asking = False
+        self._stopping = False
+        context.on_readable = context.on_writable = self._go_on
+        self._go_on()
+
+    def stop(self) -> None:
+        """End after the answer that is under way."""
+        self._stopping = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take the next request, unless one is under way or the caller does not read its answers."""
+        context = self._context
+        if self._asking or context.outgoing or self.ended.done():
+            return
+        if self._stopping:
+            self._fail(ShuttingDown())
+            return
+        try:
+            request = context.take()
+            if request is EOF:
+                self.ended.set_result(None)
+            elif request is not None:
+                self._asking = True
+                self._ask(request, self._answer)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it ends this stream and no other
+            self._fail(error)
+
+    def _answer(self, encode: Encode, answer: Any) -> None:
+        self._asking = False
+        if self.ended.done():
+            return
+        if isinstance(answer, BrokerError):
+            self._fail(answer)
+            return
+        try:
+            self._context.send(encode(answer))
+            self._context.flush()
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
+            self._fail(error)
+        else:
+            self._go_on()
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            self.ended.cancel()
+        else:
+            self.ended.set_exception(error.with_traceback(None))  # which would keep the request in memory
 
 
 class Streams:
     """The open two-way streams of one server."""
 
     def __init__(self) -> None:
-        self._reading: set[asyncio.Task[Any]] = set()
+        self._open: set[Conversation] = set()
         self._stopping = False
 
-    async def serve(self, context: Context, answer: Callable[[Any], Awaitable[Any]]) -> None:
+    async def serve(self, context: Context, ask: Ask) -> None:
         """Answer every request of a stream, in order. Raises ShuttingDown when the server stops."""
-        task = asyncio.current_task()
-        assert task is not None
+        if self._stopping:
+            raise ShuttingDown
+        conversation = Conversation(context, ask)
+        self._open.add(conversation)
         try:
-            while not self._stopping:
-                self._reading.add(task)
-                request = await context.read()
-                self._reading.discard(task)
-                if request is EOF:
-                    return
-                await context.write(await answer(request))
-        except asyncio.CancelledError:
-            if not self._stopping:
-                raise
+            await conversation.ended
         finally:
-            self._reading.discard(task)
-        raise ShuttingDown
+            self._open.discard(conversation)
+            context.on_readable = context.on_writable = None
 
     def stop(self) -> None:
         """End the streams: those that wait for a request now, the others after their answer."""
         self._stopping = True
-        for task in self._reading:
-            task.cancel()
+        for conversation in list(self._open):
+            conversation.stop()

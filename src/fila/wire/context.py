@@ -71,6 +71,8 @@ class Context(Stream):
         "_timer",
         "_trailing",
         "_write_waiter",
+        "on_readable",
+        "on_writable",
     )
 
     def __init__(self, server: Host, link: Link, headers: Headers) -> None:
@@ -89,6 +91,9 @@ class Context(Stream):
         self._read_waiter: asyncio.Future[None] | None = None
         self._write_waiter: asyncio.Future[None] | None = None
         self._method: Method | None = None
+        #: For handlers that are called back: a request may be here; there is room again for responses.
+        self.on_readable: Callable[[], None] | None = None
+        self.on_writable: Callable[[], None] | None = None
         self._task = server.loop.create_task(self._run())
         self._task.add_done_callback(self._ended)
 
@@ -123,6 +128,24 @@ class Context(Stream):
         if self.outgoing:
             await self._sent()
 
+    def take(self) -> Any:
+        """The next request, EOF after the last, or None while there is none: `on_readable` is called when there is."""
+        if not self.messages:
+            return EOF if self.remote_closed else None
+        assert self._method is not None
+        return self._decoded(self._method, self._taken())
+
+    def send(self, response: Any) -> None:
+        """Have a response sent with the next `flush`. While some of it is left in `outgoing` there is no room for more;
+        `on_writable` is called when there is. Raises CancelledError when the call is over.
+        """
+        assert self._method is not None
+        self._write_now(self._method.write(response), flush=False)
+
+    def flush(self) -> None:
+        """Write what was sent on any call of this connection."""
+        self._link.flush()
+
     async def send_initial_metadata(self, metadata: Metadata = ()) -> None:
         """Tell the caller that its call has begun."""
         if not self._started:
@@ -141,6 +164,8 @@ class Context(Stream):
     # What happens to the stream.
 
     def readable(self) -> None:
+        if self.on_readable is not None:
+            self.on_readable()
         waiter = self._read_waiter
         if waiter is not None:
             self._read_waiter = None
@@ -148,6 +173,8 @@ class Context(Stream):
                 waiter.set_result(None)
 
     def writable(self) -> None:
+        if self.on_writable is not None:
+            self.on_writable()
         waiter = self._write_waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
@@ -246,13 +273,17 @@ class Context(Stream):
             raise Aborted from error
 
     async def _next(self) -> bytes | None:
-        connection = self._link.connection
         while not self.messages:
             if self.remote_closed:
                 return None
             waiter = self._read_waiter = self._server.loop.create_future()
             await waiter
+        return self._taken()
+
+    def _taken(self) -> bytes:
+        connection = self._link.connection
         message = connection.read(self)
+        assert message is not None
         if connection.out:
             self._link.flush()
         return message

@@ -45,6 +45,33 @@ def on_a_loop(scenario):
     return test
 
 
+class Subscriber:
+    """Waits for what it is granted."""
+
+    def __init__(self, broker, queue, max_in_flight):
+        self._told = asyncio.Event()
+        self._reason = None
+        self.subscription = broker.subscribe(queue, max_in_flight, self)
+
+    def granted(self):
+        self._told.set()
+
+    def flush(self):
+        pass
+
+    def ended(self, reason):
+        self._reason = reason
+        self._told.set()
+
+    async def next(self):
+        while (grant := self.subscription.take()) is None:
+            if self._reason is not None:
+                raise self._reason
+            self._told.clear()
+            await self._told.wait()
+        return grant
+
+
 async def turns(count=5):
     for _ in range(count):
         await asyncio.sleep(0)
@@ -81,13 +108,13 @@ async def test_a_caller_that_went_away_does_not_disturb_the_others(broker, store
 
 @on_a_loop
 async def test_a_subscription_waits_for_messages_and_gets_them_as_grants(broker, store, clock):
-    subscription = broker.subscribe("q", 10)
+    subscription = Subscriber(broker, "q", 10)
     waiting = asyncio.ensure_future(subscription.next())
     await turns()
     assert not waiting.done()
     (seq,) = await broker.enqueue([incoming("q", b"body")])
     grant = await waiting
-    ((found, lane, record),) = next(broker.read(subscription.queue, grant))
+    ((found, lane, record),) = next(broker.read(subscription.subscription.queue, grant))
     assert found == seq
     assert record.endswith(b"body")
     assert lane.priority == 5
@@ -96,13 +123,13 @@ async def test_a_subscription_waits_for_messages_and_gets_them_as_grants(broker,
 @on_a_loop
 async def test_a_subscriber_is_handed_no_more_until_it_asks_for_the_next(broker, store, clock):
     """So a slow reader leaves messages to the others, whatever its credit."""
-    slow = broker.subscribe("q", 1000)
+    slow = Subscriber(broker, "q", 1000)
     await broker.enqueue([incoming("q")])
     await slow.next()
     await broker.enqueue([incoming("q")] * 20)
     await turns()
     assert len(broker.state.queue("q").leases) == 1
-    fast = broker.subscribe("q", 5)
+    fast = Subscriber(broker, "q", 5)
     assert len((await fast.next()).members) == 5
     assert len((await slow.next()).members) == 15
 
@@ -111,7 +138,7 @@ async def test_a_subscriber_is_handed_no_more_until_it_asks_for_the_next(broker,
 async def test_only_the_wait_for_a_lease_is_a_timer(broker, store, clock):
     """Expiry needs no command to come: the broker wakes by itself."""
     await broker.create_queue(queue_record("r", visibility_timeout_ms=20))
-    subscription = broker.subscribe("r", 1)
+    subscription = Subscriber(broker, "r", 1)
     await broker.enqueue([incoming("r")])
     first = await subscription.next()
     clock.now += 20 * MS
@@ -122,7 +149,7 @@ async def test_only_the_wait_for_a_lease_is_a_timer(broker, store, clock):
 
 @on_a_loop
 async def test_a_delay_ends_without_a_command(broker, store, clock):
-    subscription = broker.subscribe("q", 1)
+    subscription = Subscriber(broker, "q", 1)
     await broker.enqueue([incoming("q", delay_ms=20)])
     waiting = asyncio.ensure_future(subscription.next())
     await turns()
@@ -133,10 +160,10 @@ async def test_a_delay_ends_without_a_command(broker, store, clock):
 
 @on_a_loop
 async def test_what_a_subscriber_held_goes_back_when_it_unsubscribes(broker, store, clock):
-    subscription = broker.subscribe("q", 1)
+    subscription = Subscriber(broker, "q", 1)
     await broker.enqueue([incoming("q")])
     await subscription.next()
-    broker.unsubscribe(subscription)
+    broker.unsubscribe(subscription.subscription)
     await turns()
     queue = broker.state.queue("q")
     assert (queue.ready, len(queue.leases), len(queue.consumers)) == (1, 0, 0)
@@ -144,7 +171,7 @@ async def test_what_a_subscriber_held_goes_back_when_it_unsubscribes(broker, sto
 
 @on_a_loop
 async def test_deleting_a_queue_wakes_its_subscribers(broker, store, clock):
-    subscription = broker.subscribe("q", 1)
+    subscription = Subscriber(broker, "q", 1)
     waiting = asyncio.ensure_future(subscription.next())
     await turns()
     await broker.delete_queue("q")
@@ -158,18 +185,18 @@ async def test_large_messages_are_read_a_few_at_a_time(broker, store, clock):
     body = bytes(READ_BYTES)
     for _ in range(40):
         await broker.enqueue([incoming("q", body)])
-    subscription = broker.subscribe("q", 40)
+    subscription = Subscriber(broker, "q", 40)
     grant = await subscription.next()
-    sizes = [len(piece) for piece in broker.read(subscription.queue, grant)]
+    sizes = [len(piece) for piece in broker.read(subscription.subscription.queue, grant)]
     assert sizes == [1] * 40
 
 
 @on_a_loop
 async def test_small_messages_are_read_many_at_a_time(broker, store, clock):
     await broker.enqueue([incoming("q", b"x")] * 1000)
-    subscription = broker.subscribe("q", 1000)
+    subscription = Subscriber(broker, "q", 1000)
     grant = await subscription.next()
-    pieces = list(broker.read(subscription.queue, grant))
+    pieces = list(broker.read(subscription.subscription.queue, grant))
     assert sum(map(len, pieces)) == 1000
     assert len(pieces) < 10
 
@@ -178,9 +205,9 @@ async def test_small_messages_are_read_many_at_a_time(broker, store, clock):
 async def test_what_the_grant_no_longer_holds_is_not_read(broker, store, clock):
     """Whether it was acked or came back: another consumer may have it by now."""
     outcomes = await broker.enqueue([incoming("q", bytes(READ_BYTES))] * 10)
-    subscription = broker.subscribe("q", 10)
+    subscription = Subscriber(broker, "q", 10)
     grant = await subscription.next()
-    pieces = broker.read(subscription.queue, grant)
+    pieces = broker.read(subscription.subscription.queue, grant)
     first = next(pieces)
     acked, nacked = (broker.state.ids.text(outcomes[at]) for at in (3, 5))
     acks, nacks = [AckGroup("q", [acked])], [Nack("q", nacked, delay_ms=1000)]
@@ -192,12 +219,16 @@ async def test_what_the_grant_no_longer_holds_is_not_read(broker, store, clock):
 @on_a_loop
 async def test_what_was_just_written_is_delivered_as_it_was_and_again_from_the_store(broker, store, clock):
     """A waiting consumer is served from memory; whoever comes after it reads the same bytes from the store."""
-    subscription = broker.subscribe("q", 10)
+    subscription = Subscriber(broker, "q", 10)
     await broker.enqueue([incoming("q", b"one"), incoming("q", b"two")])
-    first = [record for piece in broker.read(subscription.queue, await subscription.next()) for _, _, record in piece]
-    broker.unsubscribe(subscription)
-    again = broker.subscribe("q", 10)
-    second = [record for piece in broker.read(again.queue, await again.next()) for _, _, record in piece]
+    first = [
+        record
+        for piece in broker.read(subscription.subscription.queue, await subscription.next())
+        for _, _, record in piece
+    ]
+    broker.unsubscribe(subscription.subscription)
+    again = Subscriber(broker, "q", 10)
+    second = [record for piece in broker.read(again.subscription.queue, await again.next()) for _, _, record in piece]
     assert first == second
     assert [record[-3:] for record in second] == [b"one", b"two"]
 
@@ -207,7 +238,7 @@ class TestStopping:
     def test_finishes_what_was_asked_takes_no_more_and_ends_deliveries():
         @on_a_loop
         async def scenario(broker, store, clock):
-            subscription = broker.subscribe("q", 1)
+            subscription = Subscriber(broker, "q", 1)
             waiting = asyncio.ensure_future(subscription.next())
             asked = [asyncio.ensure_future(broker.enqueue([incoming("q")])) for _ in range(3)]
             await asyncio.sleep(0)
@@ -218,7 +249,7 @@ class TestStopping:
             with pytest.raises(ShuttingDown):
                 await broker.enqueue([incoming("q")])
             with pytest.raises(ShuttingDown):
-                broker.subscribe("q", 1)
+                Subscriber(broker, "q", 1)
             broker.close()
 
         scenario()
@@ -227,11 +258,11 @@ class TestStopping:
     def test_leaves_leases_to_the_next_start():
         @on_a_loop
         async def scenario(broker, store, clock):
-            subscription = broker.subscribe("q", 1)
+            subscription = Subscriber(broker, "q", 1)
             (seq,) = await broker.enqueue([incoming("q")])
             await subscription.next()
             broker.stop()
-            broker.unsubscribe(subscription)
+            broker.unsubscribe(subscription.subscription)
             await turns()
             broker.close()
             state = recover(store, NODE, LimitsConfig())
@@ -243,7 +274,7 @@ class TestStopping:
     def test_touches_nothing_once_it_is_closed():
         @on_a_loop
         async def scenario(broker, store, clock):
-            broker.subscribe("q", 1)
+            Subscriber(broker, "q", 1)
             await broker.enqueue([incoming("q", delay_ms=1)])
             clock.now += 5 * MS
             broker.stop()

@@ -1,0 +1,81 @@
+"""What a consumer is granted, on its way out: read from the store as fast as the consumer takes it."""
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+
+from fila.broker.broker import Broker
+from fila.core.errors import BrokerError
+from fila.core.leases import Grant
+from fila.server import codec
+from fila.server.types import Context
+from fila.telemetry.tracing import Tracer
+
+RESPONSE_BYTES = 1 << 20
+"""About how large one LeaseResponse becomes before the next is begun."""
+
+
+class Deliveries:
+    """One Lease stream. Served by callbacks: what is granted leaves in the turn of the event loop of its tick."""
+
+    def __init__(self, broker: Broker, context: Context, tracer: Tracer | None) -> None:
+        self.reason: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Raises why there will be no more."""
+        self._broker = broker
+        self._context = context
+        self._tracer = tracer
+        self._responses: Iterator[bytes] = iter(())
+
+    async def serve(self, queue: str, max_in_flight: int) -> None:
+        """Deliver until the caller has gone. Raises QueueNotFound or ShuttingDown."""
+        self._subscription = self._broker.subscribe(queue, max_in_flight, self)
+        try:
+            await self._context.send_initial_metadata(())
+            self._context.on_writable = self.granted
+            await self.reason
+        finally:
+            self._context.on_writable = None
+            self._broker.unsubscribe(self._subscription)
+
+    def granted(self) -> None:
+        """Send while the caller takes it."""
+        try:
+            while not (self._context.outgoing or self.reason.done()):
+                response = next(self._responses, None)
+                if response is not None:
+                    self._context.send(response)
+                    continue
+                grant = self._subscription.take()
+                if grant is None:
+                    return
+                self._responses = self._encoded(grant)
+        except asyncio.CancelledError:
+            self.reason.cancel()
+        except Exception as error:  # noqa: BLE001  # whatever it is, it ends this stream and no other
+            self.reason.set_exception(error)
+
+    def flush(self) -> None:
+        self._context.flush()
+
+    def ended(self, reason: BrokerError) -> None:
+        if not self.reason.done():
+            self.reason.set_exception(reason)
+
+    def _encoded(self, grant: Grant) -> Iterator[bytes]:
+        broker, queue = self._broker, self._subscription.queue
+        death_of = partial(broker.death_of, queue) if queue.record.source else None
+        leased_at = broker.now()
+        writer = codec.DeliveryWriter(broker.state.ids, grant.token, leased_at, queue.attempts, death_of)
+        size = 0
+        parts: list[bytes] = []
+        for messages in broker.read(queue, grant):
+            more = sum(len(record) for _, _, record in messages)
+            if size and size + more > RESPONSE_BYTES:
+                response, size, parts = b"".join(parts), 0, []
+                yield response
+            size += more
+            writer.write(messages, parts)
+            if self._tracer is not None:
+                self._tracer.leased(queue, messages, leased_at, broker.now())
+        if parts:
+            yield b"".join(parts)
