@@ -49,7 +49,7 @@ class Range:
 
 
 def _keys(keys: int, probe: int) -> Costs:
-    count = max(probe, keys)
+    count = max(probe, 10 * keys)
     with fresh_server(fairness_header=KEY_HEADER) as server:
         enqueued = run_together(
             server.pid, [ClientProcess(clients.produce, server.addr, QUEUE, count, _SIZE, keys)]

@@ -60,7 +60,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             or message.payload_bytes > most_bytes
         ):
             try:
-                found = _find_spot(state, tick, message, seq)
+                arrivals = arrivals or tick.arrivals_of(state.queue(message.queue))
+                found = _find_spot(state.limits, tick, arrivals, message, seq)
             except BrokerError as error:
                 others[seq] = error
                 continue
@@ -68,7 +69,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
                 others[seq] = found
                 continue
             spot = found
-        arrivals, _, _, placed, lane, ready, head, delay_ms = spot
+        assert arrivals is not None
+        _, _, placed, lane, ready, head, delay_ms = spot
         message.lane = lane
         arrivals.weights[lane.key] = placed.weight
         record = head + message.body
@@ -90,20 +92,19 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
     return [others.get(seq, seq) for seq in numbers] if others else numbers
 
 
-def _find_spot(state: BrokerState, tick: Tick, message: Incoming, seq: int) -> Spot | int:
+def _find_spot(limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: Incoming, seq: int) -> Spot | int:
     """Where a message goes, or the one that has its dedup key already. Raises BrokerError for one that is refused.
 
     What only its headers decide is noted for others that have the same.
     """
-    arrivals = tick.arrivals.get(message.queue) or tick.arrivals_of(state.queue(message.queue))
     queue = arrivals.queue
-    placed, priority, delay_ms, head = judge(queue, message, state.limits, tick.now)
+    placed, priority, delay_ms, head = judge(queue, message, limits, tick.now)
     if message.dedup_key and queue.record.dedup_window_ms:
         earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
         if earlier is not None:
             return earlier
     lane, ready = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
-    spot = Spot(arrivals, message.headers, message.priority, placed, lane, ready, head, delay_ms)
+    spot = Spot(message.headers, message.priority, placed, lane, ready, head, delay_ms)
     if queue.hooks is None and not delay_ms:
         arrivals.spots[id(message.headers)] = spot
     return spot
@@ -131,9 +132,9 @@ def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) 
         placed = place(queue.record, message.headers, limits)
     return Judged(
         placed,
-        priority=message.priority if placed.priority is None else placed.priority,
-        delay_ms=message.delay_ms if placed.delay_ms is None else placed.delay_ms,
-        head=codec.message_head(placed.weight, placed.cost, placed.throttle_keys),
+        message.priority if placed.priority is None else placed.priority,
+        message.delay_ms if placed.delay_ms is None else placed.delay_ms,
+        codec.message_head(placed.weight, placed.cost, placed.throttle_keys),
     )
 
 

@@ -69,9 +69,12 @@ class Arrivals:
 
 
 class Spot(NamedTuple):
-    """Where messages go: those of the same headers to the same, which is found once in a tick."""
+    """Where messages go: those of the same headers to the same, which is found once in a tick.
 
-    arrivals: Arrivals
+    Does not know the arrivals that it belongs to: a circle would keep every message of a tick until the garbage
+    collector comes by, and make that its main work.
+    """
+
     headers: Mapping[str, str]
     """Kept, so that no other headers come to stand in their place in memory"""
     priority: int
