@@ -914,7 +914,8 @@ class BrokerMachine(RuleBasedStateMachine):
         for key, value in stored[Family.MESSAGES].items():
             head = codec.head_of(value)
             body = value[len(head) :]
-            found[keys.read_u64(key, len(key) - 8)] = (*keys.read_lane(key[:-8]), *codec.read_head(head), body)
+            lane, seq = keys.read_message(key)
+            found[seq] = (*keys.read_lane(keys.joined(lane)), *codec.read_head(head), body)
         assert found == {
             seq: (one.queue, one.key, one.priority, one.weight, 1, (one.throttle,) * bool(one.throttle), one.body)
             for seq, one in messages.items()

@@ -387,7 +387,7 @@ class ClaimMachine(RuleBasedStateMachine):
     def every_message_is_in_one_place_and_there_once(self) -> None:
         stored: dict[bytes, int] = {}
         for key, record in self.driver.store.scan(Family.MESSAGES):
-            seq = int.from_bytes(key[-8:], "big")
+            seq = keys.read_message(key)[1]
             assert record[11:] not in stored
             stored[record[11:]] = seq
         places = messages_of(self.driver.queue("q"))  # fails when a message is in two
@@ -432,7 +432,7 @@ class ClaimMachine(RuleBasedStateMachine):
 
     def body_of(self, seq: int) -> bytes:
         for key, record in self.driver.store.scan(Family.MESSAGES):
-            if key.endswith(seq.to_bytes(8, "big")):
+            if keys.read_message(key)[1] == seq:
                 return record[11:]
         raise AssertionError(f"{seq} is gone")
 
@@ -460,7 +460,7 @@ class ClaimMachine(RuleBasedStateMachine):
     def count_attempts(self) -> None:
         attempts = self.driver.queue("q").attempts
         for key, record in self.driver.store.scan(Family.MESSAGES):
-            seq = int.from_bytes(key[-8:], "big")
+            seq = keys.read_message(key)[1]
             if record[11:] in self.expected:
                 assert attempts.get(seq, 0) >= self.expected[record[11:]], "attempts only grow"
                 self.expected[record[11:]] = attempts.get(seq, 0)

@@ -67,7 +67,7 @@ def test_a_record_is_read_as_it_was_packed(at, lanes, sections):
     for kind, (rows, numbers), lane, text in sections:
         lane_column = {Field.LANE: [lane % len(lanes)] * rows}
         packer.add(kind, rows, list((lane_column | numbers).items()), [] if text is None else [text] * rows)
-    prefixes = [keys.lane("queue", key, priority) for key, priority, _ in lanes]
+    prefixes = [keys.joined(keys.lane("queue", key, priority)) for key, priority, _ in lanes]
     record = read_record(packer.record(at, prefixes, [weight for *_, weight in lanes]))
     assert record.at == at
     assert record.entries == packer.entries
@@ -92,7 +92,7 @@ def _sample() -> bytes:
     packer.add(Kind.ENQUEUED, 3, [(Field.LANE, [0, 1, 0]), (Field.SEQ, range(9, 12)), (Field.SIZE, [1, 70_000, 3])])
     packer.add(Kind.DEAD, 2, [(Field.LANE, [1]), (Field.SEQ, [5, 900]), (Field.TARGET, [0])])
     packer.add(Kind.CONFIGURED, 1, [(Field.LANE, [0])], ['{"key": "ü"}'])
-    return packer.record(7, [keys.lane("q", "k\x00", 5), keys.lane("q", "", 0)], [1, 2])
+    return packer.record(7, [keys.joined(keys.lane("q", "k\x00", 5)), keys.joined(keys.lane("q", "", 0))], [1, 2])
 
 
 @settings(max_examples=500)

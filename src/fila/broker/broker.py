@@ -300,7 +300,7 @@ class Broker:
         """What would be delivered next, if consumers asked for it now."""
         selection = queue.drr.select(count, self._clock())
         queue.drr.rollback(selection)
-        stored = [lane.prefix + keys.u64(seq) for lane, seq, _ in selection.messages]
+        stored = [keys.message(lane.place, seq) for lane, seq, _ in selection.messages]
         records = self.store.get_many(Family.MESSAGES, stored)
         for (_, seq, _), record in zip(selection.messages, records, strict=True):
             if record is not None:
@@ -368,7 +368,7 @@ class Broker:
         if len(recent) == len(messages):
             return [(seq, lane, recent[seq]) for lane, seq, _ in messages]
         # In the order of the store, where the next one often stands beside the last.
-        stored = sorted([(lane.prefix + keys.u64(seq), seq) for lane, seq, _ in messages if seq not in recent])
+        stored = sorted([(keys.message(lane.place, seq), seq) for lane, seq, _ in messages if seq not in recent])
         records = self.store.get_many(Family.MESSAGES, [key for key, _ in stored])
         found = {seq: record for (_, seq), record in zip(stored, records, strict=True) if record is not None}
         if recent:
@@ -473,7 +473,7 @@ def _answer(future: asyncio.Future[Any], answer: Any) -> None:
 def _place(message: Taken) -> tuple[bytes, int]:
     """By which the store is sorted."""
     lane, seq, _ = message
-    return lane.prefix, seq
+    return lane.place[0], seq
 
 
 def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:

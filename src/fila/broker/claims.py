@@ -196,7 +196,7 @@ def plan_removal(state: BrokerState, queue: QueueState, claim: Claim, tick: Tick
 def _plan_acks(tick: Tick, queue: QueueState, grant: Grant) -> None:
     done = Acked(queue, [], [])
     for seq, (lane, _, _) in grant.members.items():
-        tick.batch.delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
+        tick.batch.delete(Family.MESSAGES, keys.message(lane.place, seq))
         if seq in queue.attempts:
             drop_history(tick, queue, seq)
         tick.gone[seq] = False

@@ -77,7 +77,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
         arrivals.sizes[seq] = message.payload_bytes
-        put(Family.MESSAGES, lane.prefix + put_u64(seq), record)
+        before, behind = lane.place
+        put(Family.MESSAGES, before + put_u64(seq) + behind, record)
         if delay_ms:
             due = tick.now + delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())

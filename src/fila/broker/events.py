@@ -57,7 +57,7 @@ class Lanes:
         self._weights.update(weights)
 
     def prefixes(self) -> list[bytes]:
-        return [lane.prefix for lane in self._numbers]
+        return [keys.joined(lane.place) for lane in self._numbers]
 
     def weights(self) -> list[int]:
         changed = self._weights

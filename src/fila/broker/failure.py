@@ -136,8 +136,8 @@ def _bury(store: Storage, tick: Tick, failed: FailedAttempt, attempts: int, grav
     arrivals = tick.arrivals_of(graves)
     place, _ = arrivals.lane(lane.key.name, lane.priority)
     arrivals.weights[place.key], _, _ = codec.read_head(codec.head_of(grave.record))
-    batch.delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
-    batch.put(Family.MESSAGES, place.prefix + keys.u64(seq), grave.record)
+    batch.delete(Family.MESSAGES, keys.message(lane.place, seq))
+    batch.put(Family.MESSAGES, keys.message(place.place, seq), grave.record)
     for number, value in history(store, queue.name, seq):
         batch.delete(Family.ATTEMPTS, keys.attempt(queue.name, seq, number))
         if number > attempts - HISTORY:
@@ -202,6 +202,6 @@ def death_of(store: Storage, queue: str, seq: int) -> Death | None:
 def _read(store: Storage, lane: Lane, seq: int) -> bytes | None:
     """None when the record cannot be had: then nothing may move, and the message is tried again."""
     try:
-        return store.get(Family.MESSAGES, lane.prefix + keys.u64(seq))
+        return store.get(Family.MESSAGES, keys.message(lane.place, seq))
     except StoreFailed:
         return None

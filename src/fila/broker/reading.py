@@ -169,7 +169,7 @@ class Readers:
             found = await self._broker.step_by_step(walk.next(LOOK_MESSAGES, LOOK_EFFORT))
             places = [match.place for match in found if match.place.seq % parts == part]
             stored = [(lane_of(place.key, place.priority), place.seq) for place in places]
-            wanted = [lane.prefix + keys.u64(seq) for lane, seq in stored]
+            wanted = [keys.message(lane.place, seq) for lane, seq in stored]
             records = self._broker.store.get_many(Family.MESSAGES, wanted)
             yield [(seq, lane, record) for (lane, seq), record in zip(stored, records, strict=True) if record]
             await asyncio.sleep(0)

@@ -169,16 +169,20 @@ def _load_due(store: Storage, found: _Found) -> None:
 
 
 def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
-    lanes: dict[bytes, _LoadedLane] = {}
-    prefix: bytes | None = None
-    lane: _LoadedLane | None = None
+    lanes: dict[keys.Place, _LoadedLane] = {}
+    here: dict[bytes, _LoadedLane] = {}  # the lanes of the queue whose messages come, by the ends of their keys
+    before = b"\x00"  # begins no key
     apart = found.held.keys() | found.due.keys()
     for key, value in store.scan(Family.MESSAGES):
-        if key[: -keys.SEQ_BYTES] != prefix:
-            prefix = key[: -keys.SEQ_BYTES]
-            lane = lanes[prefix] = _LoadedLane(*_find_lane(state, prefix))
-        assert lane is not None
-        seq = int.from_bytes(key[-keys.SEQ_BYTES :], "big")
+        if not key.startswith(before):
+            (before, _), _ = keys.read_message(key)
+            here = {}
+        at = len(before)
+        behind = key[at + keys.SEQ_BYTES :]
+        lane = here.get(behind)
+        if lane is None:
+            lane = here[behind] = lanes[before, behind] = _LoadedLane(*_find_lane(state, (before, behind)))
+        seq = int.from_bytes(key[at : at + keys.SEQ_BYTES], "big")
         if not value.startswith(lane.head):
             lane.read_head(value)
         if len(value) > LARGE_BYTES:
@@ -224,14 +228,12 @@ class _LoadedLane:
     def read_head(self, record: bytes) -> None:
         self.head = codec.head_of(record)
         self.weight, self.cost, throttle_keys = codec.read_head(self.head)
-        if self.queue.record.source:  # dead letters keep their throttle keys for when they go back
-            throttle_keys = ()
         if self.queue.record.source:  # dead letters keep their throttle keys, but nothing holds them up
             throttle_keys = ()
         lane = self.lanes.get(throttle_keys)
         if lane is None:
             throttles = self.queue.throttles.find_all(throttle_keys)
-            lane = Lane(self.lane.key, self.lane.priority, self.lane.prefix, throttles)
+            lane = Lane(self.lane.key, self.lane.priority, self.lane.place, throttles)
             self.lanes[throttle_keys] = lane
         self.lane = lane
         self.ready = []
@@ -269,15 +271,15 @@ class _LoadedLane:
                     self.queue.make_ready(lane, seq, cost)
 
 
-def _find_lane(state: BrokerState, prefix: bytes) -> tuple[QueueState, Lane]:
-    name, key_name, priority = keys.read_lane(prefix)
+def _find_lane(state: BrokerState, place: keys.Place) -> tuple[QueueState, Lane]:
+    name, key_name, priority = keys.read_lane(keys.joined(place))
     queue = state.queues.get(name)
     if queue is None:
         raise StoreCorrupt("the store holds messages of a queue that it does not know")
     owner = queue.keys.get(key_name)
     if owner is None:
         owner = queue.keys[key_name] = FairKey(key_name)
-    return queue, Lane(owner, priority, prefix)
+    return queue, Lane(owner, priority, place)
 
 
 def _drop_stale(found: _Found, cleanup: Batch) -> None:

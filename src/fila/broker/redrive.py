@@ -74,7 +74,7 @@ def plan_redrive(state: BrokerState, store: Storage, tick: Tick, command: Redriv
         if not lane.key.live:  # else its weight is that of a message that came later, or about then
             arrivals.weights[lane.key] = weight
         _plan_removal(tick, leaving, place, old)
-        tick.batch.put(Family.MESSAGES, lane.prefix + keys.u64(place.seq), record)
+        tick.batch.put(Family.MESSAGES, keys.message(lane.place, place.seq), record)
         arrived.append((lane, place.seq, cost, place.seq in queue.large))
     renewed = [(each, grant) for each in (queue, source) for grant in each.leases.outdated()] if arrived else []
     for each, grant in renewed:
@@ -145,7 +145,7 @@ def _commit_purge(leaving: _Leaving, count: int) -> None:
 
 
 def _key(queue: QueueState, place: Place) -> bytes:
-    return keys.lane(queue.name, place.key, place.priority) + keys.u64(place.seq)
+    return keys.message(keys.lane(queue.name, place.key, place.priority), place.seq)
 
 
 def _due_key(queue: QueueState, place: Place) -> bytes:

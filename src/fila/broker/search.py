@@ -115,9 +115,8 @@ class Search:
             return None
         if not self._read:
             return Match(place, None)
-        record = self._store.get(
-            Family.MESSAGES, keys.lane(self._queue.name, place.key, place.priority) + keys.u64(seq)
-        )
+        lane = keys.lane(self._queue.name, place.key, place.priority)
+        record = self._store.get(Family.MESSAGES, keys.message(lane, seq))
         self.effort += READ_EFFORT
         if record is None:  # it has gone meanwhile
             return None

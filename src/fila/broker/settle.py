@@ -127,7 +127,7 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
             failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
             continue
         lane = grant.members[seq][0]
-        delete(Family.MESSAGES, lane.prefix + keys.u64(seq))
+        delete(Family.MESSAGES, keys.message(lane.place, seq))
         if seq in attempts:
             drop_history(tick, queue, seq)
         tick.gone[seq] = False

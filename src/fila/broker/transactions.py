@@ -163,7 +163,7 @@ def _find_spot(state: BrokerState, tick: Tick, message: Incoming) -> tuple[_Spot
     """Where a message goes, and whether that holds for all that have its headers and priority, and no delay."""
     queue = state.queue(message.queue)
     placed, priority, delay_ms, head = judge(queue, message, state.limits, tick.now)
-    spot = _Spot(message.headers, keys.lane(queue.name, placed.fairness_key, priority), delay_ms, head)
+    spot = _Spot(message.headers, keys.joined(keys.lane(queue.name, placed.fairness_key, priority)), delay_ms, head)
     return spot, queue.hooks is None and not message.delay_ms
 
 
@@ -284,7 +284,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[codec.StagedMe
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
         arrivals.sizes[seq] = payload_bytes
-        put(Family.MESSAGES, prefix + put_u64(seq), record)
+        before, behind = lane.place
+        put(Family.MESSAGES, before + put_u64(seq) + behind, record)
         if delay_ms:
             due = tick.now + delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, name, seq), codec.scheduled())

@@ -37,12 +37,14 @@ LaneId = tuple[int, tuple[Throttle, ...] | None]
 class Lane:
     """The waiting messages of one fairness key that share a priority and a set of throttles."""
 
-    __slots__ = ("back", "fifo", "gate", "holdups", "key", "need", "prefix", "priority", "throttles")
+    __slots__ = ("back", "fifo", "gate", "holdups", "key", "need", "place", "priority", "throttles")
 
-    def __init__(self, key: "FairKey", priority: int, prefix: bytes, throttles: tuple[Throttle, ...] = ()) -> None:
+    def __init__(
+        self, key: "FairKey", priority: int, place: tuple[bytes, bytes], throttles: tuple[Throttle, ...] = ()
+    ) -> None:
         self.key = key
         self.priority = priority
-        self.prefix = prefix
+        self.place = place
         """Where the store keeps the lane's messages. Opaque here."""
         self.throttles = throttles
         self.fifo: deque[int] = deque()
@@ -172,7 +174,7 @@ class Overflow(Lane):
     __slots__ = ("lanes",)
 
     def __init__(self, key: "FairKey", priority: int) -> None:
-        super().__init__(key, priority, b"")
+        super().__init__(key, priority, (b"", b""))
         self.lanes: dict[int, Lane] = {}
         """Of each message, the lane that it would be in."""
 

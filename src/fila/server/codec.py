@@ -185,9 +185,9 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
 
 
 @lru_cache(maxsize=65_536)
-def _metadata(prefix: bytes, head: bytes, tried: bytes = b"", lease_bytes: int = _LEASE_BYTES) -> bytes:
+def _metadata(place: keys.Place, head: bytes, tried: bytes = b"", lease_bytes: int = _LEASE_BYTES) -> bytes:
     """The metadata of a message up to the id of its lease, whose length is known: the same for many messages."""
-    queue, fairness_key, priority = keys.read_lane(prefix)
+    queue, fairness_key, priority = keys.read_lane(keys.joined(place))
     weight, cost, throttle_keys = codec.read_head(head)
     metadata = messages_pb2.MessageMetadata(
         fairness_key=fairness_key,
@@ -273,9 +273,9 @@ class DeliveryWriter:
             metadata = metadata_of.get(lane)
             if attempts and seq in attempts:
                 tried = b"\x20" + varint(attempts[seq]) + self._write_death(seq)
-                metadata = _metadata(lane.prefix, head, tried, lease_bytes)
+                metadata = _metadata(lane.place, head, tried, lease_bytes)
             elif metadata is None:
-                metadata = metadata_of[lane] = _metadata(lane.prefix, head, b"", lease_bytes)
+                metadata = metadata_of[lane] = _metadata(lane.place, head, b"", lease_bytes)
             body = record[len(head) :]
             second, nanos = divmod(seq, NS_PER_S)
             parts += (

@@ -4,7 +4,7 @@ Every key is a tuple of numbers and names. Numbers are big-endian. A name is its
 as 00 FF, ended by 00 01: so no name is a prefix of another, names of any content keep their order, and what follows a
 name can hold any byte.
 
-    MESSAGES      queue  fairness key  priority  seq
+    MESSAGES      queue  seq  fairness key  priority
     SCHEDULED     due  queue  seq
     LEASES        queue  grant
     LEASE_EXPIRY  expires at  queue  grant
@@ -17,6 +17,7 @@ name can hold any byte.
     JOURNAL       "r" last entry    or    "s" last entry    or    "n"
 """
 
+from functools import lru_cache
 from struct import Struct
 
 _U64 = Struct(">Q")
@@ -57,17 +58,45 @@ def after(prefix: bytes) -> bytes:
     return stripped[:-1] + bytes([stripped[-1] + 1])
 
 
-def lane(queue: str, fairness_key: str, priority: int) -> bytes:
-    """What all messages of a lane begin with."""
-    return name(queue) + name(fairness_key) + bytes([priority])
+Place = tuple[bytes, bytes]
+"""Of a lane: what stands before the numbers of its messages, and what behind."""
 
 
-def read_lane(prefix: bytes) -> tuple[str, str, int]:
-    queue, at = read_name(prefix, 0)
-    fairness_key, at = read_name(prefix, at)
-    if at != len(prefix) - 1:
-        raise ValueError("a message key has the wrong length")
-    return queue, fairness_key, prefix[at]
+def lane(queue: str, fairness_key: str, priority: int) -> Place:
+    return _queue(queue), name(fairness_key) + bytes([priority])
+
+
+_queue = lru_cache(maxsize=1024)(name)  # lanes of a queue share it
+
+
+def joined(place: Place) -> bytes:
+    """A lane in one piece: queue, fairness key, priority."""
+    return b"".join(place)
+
+
+def read_lane(lane: bytes) -> tuple[str, str, int]:
+    """Queue, fairness key and priority of a lane in one piece. Raises ValueError."""
+    queue, at = read_name(lane, 0)
+    fairness_key, at = read_name(lane, at)
+    if at != len(lane) - 1:
+        raise ValueError("a lane has the wrong length")
+    return queue, fairness_key, lane[at]
+
+
+def message(place: Place, seq: int) -> bytes:
+    """Messages stand in the order in which they came, so that a few of each tenant, which is what goes out together,
+    stand together.
+    """
+    return place[0] + u64(seq) + place[1]
+
+
+def read_message(key: bytes) -> tuple[Place, int]:
+    """Raises ValueError."""
+    _, at = read_name(key, 0)
+    end = at + SEQ_BYTES
+    place = key[:at], key[end:]
+    read_lane(joined(place))
+    return place, int.from_bytes(key[at:end], "big")
 
 
 def scheduled(due: int, queue: str, seq: int) -> bytes:

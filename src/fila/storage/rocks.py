@@ -43,12 +43,11 @@ from fila.config import StorageConfig
 from fila.core.errors import BrokerError, StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
-from fila.storage.keys import SEQ_BYTES
 
-FORMAT = 2
+FORMAT = 3
 """Raise it with every change of keys or records that an older broker would misread."""
 
-OLDEST_FORMAT = 2
+OLDEST_FORMAT = 3
 """What was written before the first release is not read."""
 
 FORMAT_FILE = "FILA_FORMAT"
@@ -59,7 +58,7 @@ _SMALL_BUFFER = 8 * _MIB
 _STALL_MS = 10_000
 
 _WORTH_A_WALK = 8
-"""So many wanted keys with the same beginning, on average, are walked to; fewer are looked up."""
+"""So many wanted keys are walked to, for as long as they stand near each other; fewer are looked up."""
 _STEPS = 4
 """How far to walk to the next one before it is sought"""
 _PATIENCE = 32
@@ -122,7 +121,7 @@ class RocksStorage:
         try:
             source = self._families[family]
             values: list[bytes | None] = []
-            if len({key[:-SEQ_BYTES] for key in keys}) * _WORTH_A_WALK < len(keys):
+            if len(keys) >= _WORTH_A_WALK:
                 values = _walk(source.iter(), keys)
             return values + cast("list[bytes | None]", source.get(list(keys[len(values) :])))
         except Exception as cause:

@@ -234,11 +234,11 @@ class TestACorruptStore:
     @pytest.mark.parametrize(
         "family, key, value",
         [
-            (Family.MESSAGES, keys.lane("q", "default", 5) + keys.u64(1), b""),
-            (Family.MESSAGES, keys.lane("q", "default", 5) + keys.u64(1), b"\x01\x00\x02"),
-            (Family.MESSAGES, keys.lane("q", "default", 5) + keys.u64(1), b"\x09\x00\x0b\0\0\0\x01\0\0\0\x01"),
+            (Family.MESSAGES, keys.message(keys.lane("q", "default", 5), 1), b""),
+            (Family.MESSAGES, keys.message(keys.lane("q", "default", 5), 1), b"\x01\x00\x02"),
+            (Family.MESSAGES, keys.message(keys.lane("q", "default", 5), 1), b"\x09\x00\x0b\0\0\0\x01\0\0\0\x01"),
             (Family.MESSAGES, b"\x00", codec.message_head(1, 1)),
-            (Family.MESSAGES, keys.lane("r", "default", 5) + keys.u64(1), codec.message_head(1, 1)),
+            (Family.MESSAGES, keys.message(keys.lane("r", "default", 5), 1), codec.message_head(1, 1)),
             (Family.QUEUES, keys.name("r"), b"\x01{"),
             (Family.QUEUES, keys.name("r"), b""),
             (Family.QUEUES, keys.name("r"), b"\x02{}"),

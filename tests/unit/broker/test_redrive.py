@@ -8,6 +8,7 @@ from fila.broker.explain import explain, search
 from fila.core.errors import InvalidArgument, NotNow, QueueNotFound, StoreFailed
 from fila.core.lifecycle import State
 from fila.core.throttle import Limit
+from fila.storage import keys
 from fila.storage.base import Family
 from tests.helpers.broker import MS, Driver, messages_of
 
@@ -34,13 +35,15 @@ def driver():
 class TestRedriving:
     def test_brings_messages_back_as_if_they_had_never_failed(self, driver):
         seqs = kill(driver, 3, headers={"tenant": "acme", "weight": "7"}, priority=2)
-        stored = {key[-8:]: value for key, value in driver.store.dump()[Family.MESSAGES].items()}
+        stored = {keys.read_message(key)[1]: value for key, value in driver.store.dump()[Family.MESSAGES].items()}
         assert driver.redrive("m.dlq") == 3
         queue = driver.queue("m")
         assert (queue.held, driver.queue("m.dlq").held) == (3, 0)
         assert queue.attempts == {}
         assert driver.store.dump()[Family.ATTEMPTS] == {}
-        assert {key[-8:]: value for key, value in driver.store.dump()[Family.MESSAGES].items()} == stored
+        assert {
+            keys.read_message(key)[1]: value for key, value in driver.store.dump()[Family.MESSAGES].items()
+        } == stored
         (key,) = queue.keys.values()
         assert (key.name, key.weight, list(key.lanes)) == ("acme", 7, [(2, ())])
         consumer = driver.join("m")
@@ -128,7 +131,7 @@ class TestRedriving:
         places, stored, read = driver.find("m.dlq"), driver.store.dump(), driver.store.inner.get
 
         def broken(family, key):
-            if family is Family.MESSAGES and key.endswith(seqs[2].to_bytes(8, "big")):
+            if family is Family.MESSAGES and keys.read_message(key)[1] == seqs[2]:
                 raise StoreFailed("a bad block")
             return read(family, key)
 

@@ -16,6 +16,7 @@ from fila.core.errors import (
     QueueNotFound,
     StoreFailed,
 )
+from fila.storage import keys
 from fila.storage.base import Family
 from tests.helpers.broker import MS, SECOND, Driver, incoming, messages_of
 
@@ -58,7 +59,7 @@ def bodies(driver: Driver, queue: str = "q") -> list[bytes]:
     found = {}
     for key, record in driver.store.scan(Family.MESSAGES):
         if key.startswith(driver.queue(queue).prefix):
-            found[int.from_bytes(key[-8:], "big")] = record[11:]
+            found[keys.read_message(key)[1]] = record[11:]
     assert found.keys() == messages_of(driver.queue(queue)).keys()
     return [found[seq] for seq in sorted(found)]
 

@@ -23,12 +23,12 @@ def test_names_keep_their_order(one, other):
     assert (keys.name(one) < keys.name(other)) == (one < other)
 
 
-@given(st.tuples(names, names, bytes_, u64s), st.tuples(names, names, bytes_, u64s))
+@given(st.tuples(names, u64s, names, bytes_), st.tuples(names, u64s, names, bytes_))
 def test_message_keys_sort_like_what_they_hold(one, other):
-    """Queue, then fairness key, then priority, then age."""
+    """Queue, then age, then fairness key and priority."""
 
-    def key(queue, fairness_key, priority, seq):
-        return keys.lane(queue, fairness_key, priority) + keys.u64(seq)
+    def key(queue, seq, fairness_key, priority):
+        return keys.message(keys.lane(queue, fairness_key, priority), seq)
 
     assert (key(*one) < key(*other)) == (one < other)
 
@@ -44,7 +44,9 @@ def test_times_come_first_where_time_is_what_is_wanted(one, other):
 def test_every_key_is_read_back(queue, other, priority, number, time):
     """What was put into a key comes out of it."""
     assert keys.read_name(keys.name(queue) + b"rest", 0) == (queue, len(keys.name(queue)))
-    assert keys.read_lane(keys.lane(queue, other, priority)) == (queue, other, priority)
+    lane = keys.lane(queue, other, priority)
+    assert keys.read_lane(keys.joined(lane)) == (queue, other, priority)
+    assert keys.read_message(keys.message(lane, number)) == (lane, number)
     assert keys.read_scheduled(keys.scheduled(time, queue, number)) == (time, queue, number)
     assert keys.read_grant(keys.grant(queue, number)) == (queue, number)
     assert keys.read_attempt(keys.attempt(queue, number, time)) == (queue, number, time)
@@ -60,7 +62,7 @@ def test_the_range_of_a_name_holds_its_own_keys_only(queue, other, fairness_key,
     prefix = keys.name(queue)
     for owner in (queue, other):
         for key in (
-            keys.lane(owner, fairness_key, priority) + keys.u64(number),
+            keys.message(keys.lane(owner, fairness_key, priority), number),
             keys.grant(owner, number),
             keys.attempt(owner, number, 1),
             keys.name(owner),
@@ -86,6 +88,7 @@ def test_after_is_the_end_of_all_that_begins_with_a_prefix(prefix, rest):
 
 READERS = [
     keys.read_lane,
+    keys.read_message,
     keys.read_scheduled,
     keys.read_grant,
     keys.read_attempt,
@@ -107,7 +110,8 @@ def test_a_key_that_is_none_raises_value_error(read, data):
 @pytest.mark.parametrize(
     "read, key",
     [
-        (keys.read_lane, keys.lane("queue", "key", 5)),
+        (keys.read_lane, keys.joined(keys.lane("queue", "key", 5))),
+        (keys.read_message, keys.message(keys.lane("queue", "key", 5), 1)),
         (keys.read_scheduled, keys.scheduled(1, "queue", 2)),
         (keys.read_grant, keys.grant("queue", 1)),
         (keys.read_attempt, keys.attempt("queue", 1, 1)),
