@@ -112,7 +112,10 @@ def _throttled(keys: int, probe: int) -> Costs:
             client.set_config(f"throttle.{_PARKED}:x", "rate=0.001,burst=1")
         clients.fill_keys(server.addr, QUEUE, keys, _SIZE, {_PARKED: "x"})
         clients.first_message(server.addr, QUEUE)  # takes the only token; it comes back and waits with the others
-        return _probe(server, probe) | {"rss_mb": rss_bytes(server.pid) / _MB}
+        before = cpu_s(server.pid)
+        _first_ms(server)  # stands behind all others: when it comes, each of them had its turn and was parked
+        parked = cpu_s(server.pid) - before
+        return _probe(server, probe) | {"park_cpu_us": parked / keys * 1e6, "rss_mb": rss_bytes(server.pid) / _MB}
 
 
 def _payload(size: int, probe: int) -> Costs:
@@ -213,12 +216,18 @@ def consume_with_many(gate: Gate, addr: str, queue: str, count: int, consumers: 
 
 
 RANGES: tuple[Range, ...] = (
-    Range("keys", "fairness keys", (10, 1_000, 100_000), "drain of messages spread over the keys in turn", _keys),
+    Range(
+        "keys",
+        "fairness keys",
+        (10, 1_000, 100_000),
+        "drain of ten messages or more for each key, as they came in turn",
+        _keys,
+    ),
     Range(
         *("backlog", "pending messages", (10_000, 100_000, 1_000_000, 5_000_000)),
         *("enqueue and drain of some beside a backlog", _backlog),
     ),
-    Range("consumers", "consumers", (1, 10, 100, 200), "drain by consumers that share 4,000 in flight", _consumers),
+    Range("consumers", "consumers", (1, 10, 100, 200), "drain by consumers with 100 in flight each", _consumers),
     Range("queues", "queues", (1, 20, 200, 2_000), "enqueue and drain in one of the queues", _queues),
     Range(
         *("delayed", "delayed messages", (1_000, 10_000, 100_000, 1_000_000)),

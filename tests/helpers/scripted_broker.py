@@ -89,6 +89,7 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
     async def Lease(self, request: service_pb2.LeaseRequest, context: Any) -> AsyncIterator[service_pb2.LeaseResponse]:  # noqa: N802
         if request.queue != "q":
             await context.abort(grpc.StatusCode.NOT_FOUND, f'queue "{request.queue}" does not exist')
+        await context.send_initial_metadata([("fila-visibility-timeout-ms", str(self.visibility_timeout_ms))])
         self.leases += 1
         self.open_leases += 1
         try:

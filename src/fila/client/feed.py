@@ -19,8 +19,11 @@ from fila.client.reply import NoReply, Reply
 from fila.client.settler import Nack, Settler
 from fila.v1 import messages_pb2, service_pb2
 from fila.wire.call import Call
-from fila.wire.status import RpcError
+from fila.wire.status import Metadata, RpcError
 from fila.wire.stream import EOF
+
+#: The metadata of a Lease call by which the broker says how long its leases last.
+VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
 
 D = TypeVar("D", bound=Delivery[Any])
 
@@ -44,6 +47,8 @@ class Feed(Generic[D]):
         self._messages: deque[D] = deque()
         self._waiting: Reply | None = None
         self._ended = False
+        self._opened = asyncio.Event()
+        self._visibility_s = 0.0
         self._call: Call | None = None
         self._task: asyncio.Task[Any] | None = None
         self._error: FilaError | None = None
@@ -51,6 +56,11 @@ class Feed(Generic[D]):
     @property
     def queue(self) -> str:
         return self._request.queue
+
+    async def visibility_timeout_s(self) -> float:
+        """How long a lease of the queue lasts, once the broker has said it. 0 when nothing is delivered any more."""
+        await self._opened.wait()
+        return 0.0 if self._ended else self._visibility_s
 
     def take(self) -> D | None:
         """The next message, if it is here already. Callable from any thread, as a deque pops atomically."""
@@ -78,6 +88,7 @@ class Feed(Generic[D]):
         self._ended = True
         self._messages.clear()
         self._held.forget_owner(self)
+        self._opened.set()
         self._tell()
         if self._call is not None:
             self._call.cancel()
@@ -107,12 +118,19 @@ class Feed(Generic[D]):
         """Live through one stream. Raises RpcError."""
         call = self._call = self._connection.open_lease(self._request)
         try:
+            self._note(await call.initial_metadata())
             while (response := await call.read()) is not EOF:
                 backoff.reset()
                 self._deliver(service_pb2.LeaseResponse.FromString(response).messages)
         finally:
             self._call = None
             call.cancel()
+
+    def _note(self, metadata: Metadata) -> None:
+        for key, value in metadata:
+            if key == VISIBILITY_TIMEOUT and str(value).isdecimal():
+                self._visibility_s = int(value) / 1000
+                self._opened.set()
 
     def _deliver(self, messages: Iterable[messages_pb2.Message]) -> None:
         kind, client = self._make
@@ -134,6 +152,7 @@ class Feed(Generic[D]):
     def _fail(self, error: FilaError) -> None:
         self._error = error
         self._ended = True
+        self._opened.set()
         self._tell()
 
     def _tell(self) -> None:

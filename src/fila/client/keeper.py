@@ -3,9 +3,7 @@
 import asyncio
 from typing import Any
 
-from fila.client.admin import Admin
-from fila.client.backoff import Backoff
-from fila.client.errors import FilaError, MessageNotFoundError, QueueNotFoundError
+from fila.client.errors import FilaError, MessageNotFoundError
 from fila.client.feed import Feed
 from fila.client.held import HeldLeases
 from fila.client.settler import Extend, Failures, Settler
@@ -14,11 +12,10 @@ from fila.client.settler import Extend, Failures, Settler
 TIMES = 3
 
 
-async def keep_leases(feed: Feed[Any], admin: Admin, held: HeldLeases, settler: Settler) -> None:
-    """Extend what was delivered by a feed, until cancelled. Ends at once when there is no such queue."""
-    interval_s = await _visibility_timeout_s(feed.queue, admin) / TIMES
-    while interval_s:
-        await asyncio.sleep(interval_s)
+async def keep_leases(feed: Feed[Any], held: HeldLeases, settler: Settler) -> None:
+    """Extend what was delivered by a feed, until it ends."""
+    while timeout_s := await feed.visibility_timeout_s():
+        await asyncio.sleep(timeout_s / TIMES)
         if due := held.due(feed):
             try:
                 await _extend([Extend(*lease, 0) for lease in due], held, settler)
@@ -35,15 +32,3 @@ async def _extend(extends: list[Extend], held: HeldLeases, settler: Settler) -> 
         held.forget(
             extend.queue, extend.lease_id, [each for each in extend.message_ids if (extend.queue, each) in gone]
         )
-
-
-async def _visibility_timeout_s(queue: str, admin: Admin) -> float:
-    """0 when there is no such queue, which the consumer itself is told."""
-    backoff = Backoff()
-    while True:
-        try:
-            return (await admin.queue_stats(queue, max_keys=1)).config.visibility_timeout_ms / 1000
-        except QueueNotFoundError:
-            return 0
-        except FilaError:
-            await asyncio.sleep(backoff.next_wait_s())

@@ -62,7 +62,7 @@ class Session:
             return
         tasks = self._feeds[feed] = [asyncio.create_task(feed.run())]
         if auto_extend:
-            tasks.append(asyncio.create_task(keep_leases(feed, self.admin, self._held, self.settler)))
+            tasks.append(asyncio.create_task(keep_leases(feed, self._held, self.settler)))
 
     def stop(self, feed: Feed[Any]) -> list[asyncio.Task[None]]:
         """End the stream: the broker returns what is unsettled at once. Returns what is still ending."""

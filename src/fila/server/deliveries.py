@@ -11,6 +11,9 @@ from fila.server import codec
 from fila.server.types import Context
 from fila.telemetry.tracing import Tracer
 
+VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
+"""The metadata by which a consumer learns how long its leases last."""
+
 RESPONSE_BYTES = 1 << 20
 """About how large one LeaseResponse becomes before the next is begun."""
 
@@ -30,7 +33,8 @@ class Deliveries:
         """Deliver until the caller has gone. Raises QueueNotFound or ShuttingDown."""
         self._subscription = self._broker.subscribe(queue, max_in_flight, self)
         try:
-            await self._context.send_initial_metadata(())
+            timeout_ms = self._subscription.queue.record.visibility_timeout_ms
+            await self._context.send_initial_metadata(((VISIBILITY_TIMEOUT, str(timeout_ms)),))
             self._context.on_writable = self.granted
             await self.reason
         finally:

@@ -39,7 +39,8 @@ class FilaServiceStub:
     """The fast way to produce: many batches under way, answered in order."""
     Lease: _grpc.UnaryStreamMultiCallable[_service_pb2.LeaseRequest, _service_pb2.LeaseResponse]
     """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
-    Closing the stream returns what is unsettled to the queue at once.
+    Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
+    `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs.
     """
     Ack: _grpc.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
@@ -90,7 +91,8 @@ class FilaServiceAsyncStub(FilaServiceStub):
     """The fast way to produce: many batches under way, answered in order."""
     Lease: _aio.UnaryStreamMultiCallable[_service_pb2.LeaseRequest, _service_pb2.LeaseResponse]  # type: ignore[assignment]
     """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
-    Closing the stream returns what is unsettled to the queue at once.
+    Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
+    `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs.
     """
     Ack: _aio.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]  # type: ignore[assignment]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
@@ -162,7 +164,8 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.LeaseResponse], _abc.AsyncIterator[_service_pb2.LeaseResponse]]:
         """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
-        Closing the stream returns what is unsettled to the queue at once.
+        Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
+        `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs.
         """
 
     @_abc_1.abstractmethod
