@@ -16,6 +16,7 @@ _LABELS = {
     "enqueue_cpu_us": "enqueue, us",
     "drain_cpu_us": "drain, us",
     "delay_cpu_us": "enqueue with a delay, us",
+    "park_cpu_us": "parking of a key, once, us",
     "messages_per_s": "msg/s",
     "first_delivery_ms": "first delivery, ms",
     "rss_mb": "RSS, MB",

@@ -76,11 +76,12 @@ def _backlog(pending: int, probe: int) -> Costs:
 
 
 def _consumers(consumers: int, probe: int) -> Costs:
+    count = max(probe, 10 * consumers * _EACH_IN_FLIGHT)  # so that the start of a consumer is little beside the rest
     with fresh_server() as server:
-        _fill(server, QUEUE, _plain(probe))
-        consumer = ClientProcess(consume_with_many, server.addr, QUEUE, probe, consumers)
+        _fill(server, QUEUE, _plain(count))
+        consumer = ClientProcess(consume_with_many, server.addr, QUEUE, count, consumers)
         measured = run_together(server.pid, [consumer])
-        return {"cpu_us": measured.server_cpu_s / probe * 1e6, "messages_per_s": probe / measured.seconds}
+        return {"cpu_us": measured.server_cpu_s / count * 1e6, "messages_per_s": count / measured.seconds}
 
 
 def _queues(queues: int, probe: int) -> Costs:

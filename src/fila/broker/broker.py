@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count as numbers
@@ -37,7 +37,16 @@ from fila.broker.stats import KeyOrder, QueueStats, QueueSummary, look, summariz
 from fila.broker.transactions import Committing
 from fila.broker.trial import HookTrial, Subject, try_on
 from fila.core.consumers import Consumer
-from fila.core.errors import ECHO, BrokerError, InvalidArgument, NoSuchMessage, ShuttingDown, quoted
+from fila.core.errors import (
+    ECHO,
+    BrokerError,
+    InvalidArgument,
+    NoSuchMessage,
+    ShuttingDown,
+    StoreFailed,
+    StoreUnusable,
+    quoted,
+)
 from fila.core.leases import Grant
 from fila.core.pending import Lane, Taken
 from fila.storage import codec, keys
@@ -365,27 +374,28 @@ class Broker:
 
     def _read(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
         recent = self._engine.recent.take([seq for _, seq, _ in messages])
-        if len(recent) == len(messages):
-            return [(seq, lane, recent[seq]) for lane, seq, _ in messages]
-        # In the order of the store, where the next one often stands beside the last.
-        stored = sorted([(keys.message(lane.place, seq), seq) for lane, seq, _ in messages if seq not in recent])
+        if len(recent) < len(messages):
+            recent.update(self._look_up(_stored(messages, recent)))
+        return [(seq, lane, recent[seq]) for lane, seq, _ in messages if seq in recent]
+
+    def _look_up(self, stored: list[tuple[bytes, int]]) -> list[tuple[int, bytes]]:
+        """Records by their sequence numbers."""
         records = self.store.get_many(Family.MESSAGES, [key for key, _ in stored])
-        found = {seq: record for (_, seq), record in zip(stored, records, strict=True) if record is not None}
-        if recent:
-            found.update(recent)
-        return [(seq, lane, found[seq]) for lane, seq, _ in messages if seq in found]
+        return [(seq, record) for (_, seq), record in zip(stored, records, strict=True) if record is not None]
 
     def _read_together(self, messages: list[Taken]) -> None:
         """What is dealt out in turn stands side by side in the store: read it once for all, as far as there is room."""
         recent = self._engine.recent
-        messages = sorted([taken for taken in messages if taken[1] not in recent], key=_place)
+        stored = _stored(messages, recent)
         start, step = 0, READ_FIRST
-        while start < len(messages) and recent.room > 0:
-            read = self._read(messages[start : start + step])
+        while start < len(stored) and recent.room > 0:
+            try:
+                read = self._look_up(stored[start : start + step])
+            except (StoreFailed, StoreUnusable):
+                return  # each will find out when it reads its own
+            recent.add(read)
             start += step
-            if read:
-                recent.add([(seq, record) for seq, _, record in read])
-                step = max(1, READ_BYTES // max(len(record) for _, _, record in read))
+            step = max(1, READ_BYTES // max([len(record) for _, record in read], default=READ_BYTES))
 
     def stop(self) -> None:
         """Take no more work, finish what was taken, end all deliveries."""
@@ -470,10 +480,9 @@ def _answer(future: asyncio.Future[Any], answer: Any) -> None:
         future.set_result(answer)
 
 
-def _place(message: Taken) -> tuple[bytes, int]:
-    """By which the store is sorted."""
-    lane, seq, _ = message
-    return lane.place[0], seq
+def _stored(messages: list[Taken], but: Container[int]) -> list[tuple[bytes, int]]:
+    """Where messages are, but for some, in the order of the store: the next one often stands beside the last."""
+    return sorted([(keys.message(lane.place, seq), seq) for lane, seq, _ in messages if seq not in but])
 
 
 def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:

@@ -16,7 +16,7 @@ class RecentRecords:
     def __len__(self) -> int:
         return len(self._records)
 
-    def __contains__(self, seq: int) -> bool:
+    def __contains__(self, seq: object) -> bool:
         return seq in self._records
 
     @property

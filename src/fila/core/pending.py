@@ -37,7 +37,7 @@ LaneId = tuple[int, tuple[Throttle, ...] | None]
 class Lane:
     """The waiting messages of one fairness key that share a priority and a set of throttles."""
 
-    __slots__ = ("back", "fifo", "gate", "holdups", "key", "need", "place", "priority", "throttles")
+    __slots__ = ("back", "encoded", "fifo", "gate", "holdups", "key", "need", "place", "priority", "throttles")
 
     def __init__(
         self, key: "FairKey", priority: int, place: tuple[bytes, bytes], throttles: tuple[Throttle, ...] = ()
@@ -46,6 +46,8 @@ class Lane:
         self.priority = priority
         self.place = place
         """Where the store keeps the lane's messages. Opaque here."""
+        self.encoded: object = None
+        """What is kept of how its messages are sent, for the next of them. Opaque here."""
         self.throttles = throttles
         self.fifo: deque[int] = deque()
         """In order."""

@@ -184,8 +184,7 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
     )
 
 
-@lru_cache(maxsize=65_536)
-def _metadata(place: keys.Place, head: bytes, tried: bytes = b"", lease_bytes: int = _LEASE_BYTES) -> bytes:
+def _metadata(place: keys.Place, head: bytes, tried: bytes, lease_bytes: int) -> bytes:
     """The metadata of a message up to the id of its lease, whose length is known: the same for many messages."""
     queue, fairness_key, priority = keys.read_lane(keys.joined(place))
     weight, cost, throttle_keys = codec.read_head(head)
@@ -234,7 +233,14 @@ _STAMPS = _TIMESTAMPS + bytes([2 * (2 + _TIMESTAMP_BYTES)])
 _ONE_STAMP = _TIMESTAMPS + bytes([2 + _TIMESTAMP_BYTES])
 _ENQUEUED_AT = b"\x0a" + bytes([_TIMESTAMP_BYTES])
 _LEASED_AT = b"\x12" + bytes([_TIMESTAMP_BYTES])
-_NO_HEAD = b"\x00"  # begins no record
+
+
+class _Encoded(tuple[bytes, int, bytes]):
+    """Of messages of a lane that were not tried before: how their records begin, the length of their lease's id, their
+    metadata.
+    """
+
+    __slots__ = ()
 
 
 class DeliveryWriter:
@@ -264,18 +270,16 @@ class DeliveryWriter:
         """Append messages of a response, each with tag and length: sequence number, lane, record."""
         attempts, ascii_id, common, fixed_bytes = self._attempts, self._ascii_id, self._common, self._fixed_bytes
         lease_bytes = self._lease_bytes
-        head = _NO_HEAD
-        metadata_of: dict[Lane, bytes] = {}  # of messages with this head that were not tried before
         for seq, lane, record in messages:
-            if not record.startswith(head):
+            encoded = lane.encoded
+            if not isinstance(encoded, _Encoded) or encoded[1] != lease_bytes or not record.startswith(encoded[0]):
                 head = codec.head_of(record)
-                metadata_of = {}
-            metadata = metadata_of.get(lane)
+                encoded = _Encoded((head, lease_bytes, _metadata(lane.place, head, b"", lease_bytes)))
+                lane.encoded = encoded
+            head, _, metadata = encoded
             if attempts and seq in attempts:
                 tried = b"\x20" + varint(attempts[seq]) + self._write_death(seq)
                 metadata = _metadata(lane.place, head, tried, lease_bytes)
-            elif metadata is None:
-                metadata = metadata_of[lane] = _metadata(lane.place, head, b"", lease_bytes)
             body = record[len(head) :]
             second, nanos = divmod(seq, NS_PER_S)
             parts += (

@@ -1,6 +1,7 @@
 """The broker on an event loop: what comes in one turn is one tick, and time brings the next."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -9,6 +10,7 @@ from fila.broker.commands import AckGroup, Nack, Settle
 from fila.broker.engine import Engine
 from fila.broker.journal import Journal
 from fila.broker.recovery import recover
+from fila.broker.settle import token_text
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.errors import QueueNotFound, ShuttingDown, StoreFailed
 from fila.storage.memory import MemoryStorage
@@ -231,6 +233,92 @@ async def test_what_was_just_written_is_delivered_as_it_was_and_again_from_the_s
     second = [record for piece in broker.read(again.subscription.queue, await again.next()) for _, _, record in piece]
     assert first == second
     assert [record[-3:] for record in second] == [b"one", b"two"]
+
+
+class TestDealtOut:
+    """What several consumers are handed in one tick."""
+
+    @staticmethod
+    def test_is_read_once_for_all_of_them_in_the_order_of_the_store():
+        @on_a_loop
+        async def scenario(broker, store, clock):
+            seqs = list(await broker.enqueue([incoming("q", b"%03d" % number) for number in range(60)]))
+            subscribers = [Subscriber(broker, "q", 20) for _ in range(3)]
+            reads, read = [], store.get_many
+            store.get_many = lambda family, wanted: reads.extend(wanted) or read(family, wanted)
+            grants = [await subscriber.next() for subscriber in subscribers]
+            assert [len(grant.members) for grant in grants] == [20, 20, 20]
+            found = {
+                seq: record[-3:]
+                for subscriber, grant in zip(subscribers, grants, strict=True)
+                for piece in broker.read(subscriber.subscription.queue, grant)
+                for seq, _, record in piece
+            }
+            assert found == {seq: b"%03d" % number for number, seq in enumerate(seqs)}
+            assert len(reads) == 60
+            assert reads == sorted(reads)
+
+        scenario()
+
+    @staticmethod
+    def test_comes_to_each_of_them_when_it_cannot_be_read_together():
+        """Whoever reads then finds out by itself; nobody waits for ever."""
+
+        @on_a_loop
+        async def scenario(broker, store, clock):
+            await broker.enqueue([incoming("q")] * 4)
+            subscribers = [Subscriber(broker, "q", 2) for _ in range(2)]
+            read = store.get_many
+
+            def broken(family, wanted):
+                raise StoreFailed("a bad block")
+
+            store.get_many = broken
+            grants = [await subscriber.next() for subscriber in subscribers]
+            with pytest.raises(StoreFailed):
+                next(broker.read(subscribers[0].subscription.queue, grants[0]))
+            store.get_many = read
+            assert len(next(broker.read(subscribers[1].subscription.queue, grants[1]))) == 2
+
+        scenario()
+
+
+def test_the_hot_path_leaves_nothing_to_the_garbage_collector():
+    """What goes in circles stays until the collector comes by: messages would be kept for nothing, and collecting them
+    would be the main work of a queue with many keys.
+    """
+
+    @on_a_loop
+    async def scenario(broker, store, clock):
+        await broker.create_queue(queue_record("many", fairness_header="tenant"))
+        subscriber = Subscriber(broker, "many", 1000)
+
+        async def live():
+            headers = [{"tenant": str(number)} for number in range(10)]
+            await broker.enqueue([incoming("many", headers=headers[number % 10]) for number in range(50)])
+            held = 0
+            while held < 50:
+                grant = await subscriber.next()
+                held += len(grant.members)
+                ids = [broker.state.ids.text(seq) for seq in grant.members]
+                acks = [AckGroup("many", ids, token_text(grant.token))]
+                assert await broker.settle(lambda reply, acks=acks: Settle(reply, acks=acks)) == []
+
+        await live()
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            await live()
+            gc.collect()
+            left = {type(each).__name__ for each in gc.garbage if type(each).__module__.startswith("fila.")}
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+        assert left == set()
+
+    scenario()
 
 
 class TestStopping:

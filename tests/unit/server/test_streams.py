@@ -1,0 +1,164 @@
+"""Two-way streams: one request at a time, in order, and what goes wrong on one stays on it."""
+
+import asyncio
+from collections import deque
+
+import pytest
+
+from fila.core.errors import Overloaded, QueueNotFound, ShuttingDown
+from fila.server.streams import Streams
+from fila.wire.stream import EOF
+
+
+class Caller:
+    """A call as its handler sees it. What is sent stays in `outgoing` while the caller reads nothing."""
+
+    def __init__(self, *requests):
+        self.requests = deque(requests)
+        self.answers = []
+        self.outgoing = deque()
+        self.reads = True
+        self.on_readable = self.on_writable = None
+
+    def take(self):
+        return self.requests.popleft() if self.requests else None
+
+    def send(self, answer):
+        (self.answers if self.reads else self.outgoing).append(answer)
+
+    def flush(self):
+        pass
+
+    def ask(self, request):
+        self.requests.append(request)
+        self.on_readable()
+
+    def read_on(self):
+        self.answers += self.outgoing
+        self.outgoing.clear()
+        self.on_writable()
+
+
+class Asked:
+    """Takes requests and answers them when told to."""
+
+    def __init__(self):
+        self.requests = []
+        self._replies = deque()
+
+    def __call__(self, request, reply):
+        if isinstance(request, Exception):
+            raise request
+        self.requests.append(request)
+        self._replies.append(reply)
+
+    def answer(self, answer, encode=str.upper):
+        self._replies.popleft()(encode, answer)
+
+
+def conversation(scenario):
+    """Run a test with a stream that is being served."""
+
+    def test():
+        async def run():
+            streams, caller, asked = Streams(), Caller(), Asked()
+            served = asyncio.ensure_future(streams.serve(caller, asked))
+            await asyncio.sleep(0)
+            await scenario(streams, caller, asked, served)
+            if not served.done():
+                served.cancel()
+                await asyncio.gather(served, return_exceptions=True)
+
+        asyncio.run(asyncio.wait_for(run(), 10))
+
+    test.__name__ = scenario.__name__
+    test.__doc__ = scenario.__doc__
+    return test
+
+
+@conversation
+async def test_a_request_is_taken_when_the_one_before_is_answered(streams, caller, asked, served):
+    for request in "abc":
+        caller.ask(request)
+    assert asked.requests == ["a"]
+    asked.answer("a")
+    assert (asked.requests, caller.answers) == (["a", "b"], ["A"])
+    asked.answer("b")
+    asked.answer("c")
+    assert caller.answers == ["A", "B", "C"]
+    caller.ask(EOF)
+    await served
+
+
+@conversation
+async def test_what_came_before_the_handler_is_not_forgotten(streams, caller, asked, served):
+    early = Caller("first")
+    late = asyncio.ensure_future(streams.serve(early, asked))
+    await asyncio.sleep(0)
+    assert asked.requests == ["first"]
+    late.cancel()
+
+
+@conversation
+async def test_a_caller_that_does_not_read_is_asked_for_nothing_more(streams, caller, asked, served):
+    """So that answers do not pile up for it."""
+    caller.reads = False
+    for request in "abc":
+        caller.ask(request)
+    asked.answer("a")
+    assert asked.requests == ["a"]
+    caller.reads = True
+    caller.read_on()
+    assert (asked.requests, caller.answers) == (["a", "b"], ["A"])
+
+
+@conversation
+async def test_an_error_as_an_answer_ends_the_stream(streams, caller, asked, served):
+    caller.ask("a")
+    asked.answer(QueueNotFound("q"))
+    with pytest.raises(QueueNotFound):
+        await served
+    assert caller.answers == []
+
+
+@conversation
+async def test_a_refusal_ends_the_stream(streams, caller, asked, served):
+    caller.ask(Overloaded("too much"))
+    with pytest.raises(Overloaded):
+        await served
+
+
+@conversation
+async def test_an_answer_that_cannot_be_encoded_ends_its_stream_and_reaches_nobody_else(streams, caller, asked, served):
+    """The broker calls the reply in the middle of its work: nothing may be raised there."""
+    caller.ask("a")
+    asked.answer("a", encode=lambda answer: answer / 0)
+    with pytest.raises(TypeError):
+        await served
+
+
+@conversation
+async def test_an_answer_for_a_caller_that_has_gone_is_dropped(streams, caller, asked, served):
+    caller.ask("a")
+    served.cancel()
+    await asyncio.gather(served, return_exceptions=True)
+    asked.answer("a")
+    assert caller.answers == []
+
+
+@conversation
+async def test_stopping_ends_who_waits_at_once_and_the_others_after_their_answer(streams, caller, asked, served):
+    idle = asyncio.ensure_future(streams.serve(Caller(), asked))
+    await asyncio.sleep(0)
+    caller.ask("a")
+    caller.ask("b")
+    streams.stop()
+    with pytest.raises(ShuttingDown):
+        await idle
+    assert not served.done()
+    asked.answer("a")
+    with pytest.raises(ShuttingDown):
+        await served
+    assert (asked.requests, caller.answers) == (["a"], ["A"])
+    with pytest.raises(ShuttingDown):
+        await streams.serve(Caller("late"), asked)
