@@ -147,6 +147,16 @@ def test_many_are_found_in_any_order_and_with_others_between(store):
     assert store.get_many(MESSAGES, wanted) == expected
 
 
+@pytest.mark.parametrize("run, gap", [(1, 1), (1, 3), (4, 9), (4, 30), (64, 5), (64, 200), (300, 0)])
+@pytest.mark.parametrize("missing", [0, 3])
+def test_many_are_found_in_runs_with_gaps_of_any_length(store, run, gap, missing):
+    """Whether it pays to walk from one to the next or not; also beyond the last key of the store."""
+    kept = {b"%05d" % number: b"%d" % number for number in range(1500) if not missing or number % missing}
+    put(store, *kept.items())
+    wanted = [b"%05d" % number for number in range(50, 1700) if number % (run + gap) < run]
+    assert store.get_many(MESSAGES, wanted) == [kept.get(key) for key in wanted]
+
+
 def test_a_scan_is_in_order_of_bytes(store):
     """Shorter keys before longer ones that begin like them, unsigned bytes."""
     keys = [b"\xff", b"a\xff", b"", b"a", b"\x00", b"a\x00", b"b", b"\x7f", b"\x80"]

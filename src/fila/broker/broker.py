@@ -373,10 +373,10 @@ class Broker:
                 yield read
 
     def _read(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
-        recent = self._engine.recent.take([seq for _, seq, _ in messages])
-        if len(recent) < len(messages):
-            recent.update(self._look_up(_stored(messages, recent)))
-        return [(seq, lane, recent[seq]) for lane, seq, _ in messages if seq in recent]
+        found = self._engine.recent.take([seq for _, seq, _ in messages])
+        if len(found) < len(messages):
+            found.update(self._look_up(_stored(messages, found)))
+        return [(seq, lane, found[seq]) for lane, seq, _ in messages if seq in found]
 
     def _look_up(self, stored: list[tuple[bytes, int]]) -> list[tuple[int, bytes]]:
         """Records by their sequence numbers."""

@@ -8,7 +8,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from functools import lru_cache
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
@@ -30,12 +30,13 @@ class LoopThread:
         """Call a function on the loop, some time soon."""
         self._loop.call_soon_threadsafe(function, *args)
 
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine on the loop. `result_of` waits for its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and wait for its result. Raises ClientClosedError when it was cancelled."""
-        try:
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-        except CancelledError as error:
-            raise ClientClosedError("the client was closed") from error
+        return result_of(self.start(coroutine))
 
     def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Run a coroutine on the loop and do not wait for it."""
@@ -49,6 +50,14 @@ class LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+
+def result_of(future: Future[T]) -> T:
+    """Wait for what was started. Raises ClientClosedError when it was cancelled."""
+    try:
+        return future.result()
+    except CancelledError as error:
+        raise ClientClosedError("the client was closed") from error
 
 
 def shared_loop_thread() -> LoopThread:

@@ -5,13 +5,15 @@ was committed before is not committed again. So a broker that is away for a mome
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from uuid import uuid4
 
 from fila.client.encoding import Chunk, OutgoingMessage, encode_all
 from fila.client.groups import Calls, made
-from fila.client.thread import LoopThread
+from fila.client.thread import LoopThread, result_of
 from fila.v1 import service_pb2 as pb
 
 #: Calls that are under way at once.
@@ -57,7 +59,7 @@ class AsyncTransaction:
             for sequence, chunk in enumerate(chunks, 1):
                 if len(under_way) >= WINDOW and await _first(under_way):
                     break  # it was committed before: the rest is of no use
-                under_way.add(asyncio.create_task(self._send(name, sequence, chunk, ttl_ms)))
+                under_way.add(asyncio.create_task(self.send(name, sequence, chunk, ttl_ms)))
                 count += chunk.count
                 await asyncio.sleep(0)
             await asyncio.gather(*under_way)
@@ -66,7 +68,8 @@ class AsyncTransaction:
                 task.cancel()
         return StagedPart(name, count)
 
-    async def _send(self, part: str, sequence: int, chunk: Chunk, ttl_ms: int) -> bool:
+    async def send(self, part: str, sequence: int, chunk: Chunk, ttl_ms: int) -> bool:
+        """Stage a chunk of a part; they count from 1. Returns whether the transaction was committed before."""
         head = made(
             pb.StageEnqueueRequest,
             producer=self.producer,
@@ -115,11 +118,28 @@ class Transaction:
         self, queue: str, messages: Iterable[OutgoingMessage | bytes], *, part: str = "", ttl_ms: int = 0
     ) -> StagedPart:
         """Have messages kept for the transaction. Nobody sees them before it is committed."""
-        return self._thread.run(self._transaction.stage(queue, messages, part=part, ttl_ms=ttl_ms))
+        return self.stage_encoded(encode_all(queue, messages), part=part, ttl_ms=ttl_ms)
 
     def stage_encoded(self, chunks: Iterable[Chunk], *, part: str = "", ttl_ms: int = 0) -> StagedPart:
-        """As `stage`, for messages that are encoded already; `chunks` is walked on the client's own thread."""
-        return self._thread.run(self._transaction.stage_encoded(chunks, part=part, ttl_ms=ttl_ms))
+        """As `stage`, for messages that are encoded already.
+
+        `chunks` is walked on the calling thread: while it makes the next ones, the last ones are on their way.
+        """
+        name = part or uuid4().hex
+        count = 0
+        under_way: deque[Future[bool]] = deque()
+        try:
+            for sequence, chunk in enumerate(chunks, 1):
+                if len(under_way) >= WINDOW and result_of(under_way.popleft()):
+                    break  # it was committed before: the rest is of no use
+                under_way.append(self._thread.start(self._transaction.send(name, sequence, chunk, ttl_ms)))
+                count += chunk.count
+            while under_way:
+                result_of(under_way.popleft())
+        finally:
+            for future in under_way:
+                future.cancel()
+        return StagedPart(name, count)
 
     def commit(self, parts: Iterable[StagedPart]) -> bool:
         """Enqueue these parts, once. Returns False when this transaction or a later one was committed before."""

@@ -65,7 +65,7 @@ class Staged(WriterCommitMessage):
 
     producer: str
     number: int
-    parts: tuple[StagedPart, ...]
+    part: StagedPart | None
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -113,14 +113,13 @@ def _write(options: Write, producer: str, number: int, batches: Iterator[pa.Reco
         for batch in batches:
             for queue, messages in _by_queue(batch, options.queue).items():
                 client.enqueue_many(queue, messages)
-        return Staged(producer, number, ())
+        return Staged(producer, number, None)
     transaction = client.transaction(producer, number)
-    parts = tuple(
-        transaction.stage_encoded(chunks, part=uuid4().hex, ttl_ms=options.ttl_ms)
-        for batch in batches
-        for chunks in _chunks(batch, options.queue)
-    )
-    return Staged(producer, number, parts)
+    chunks = (chunk for batch in batches for chunks in _chunks(batch, options.queue) for chunk in chunks)
+    part = transaction.stage_encoded(chunks, part=uuid4().hex, ttl_ms=options.ttl_ms)
+    for _ in batches:  # of a transaction that was committed before: Spark wants all of them to be taken
+        pass
+    return Staged(producer, number, part)
 
 
 def _commit(options: Write, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -128,7 +127,7 @@ def _commit(options: Write, messages: Sequence[WriterCommitMessage | None]) -> N
     if options.by_key or not staged:
         return
     [(producer, number)] = {(each.producer, each.number) for each in staged}
-    parts = [part for each in staged for part in each.parts]
+    parts = [each.part for each in staged if each.part is not None]
     client_of(options.broker).transaction(producer, number).commit(parts)
 
 
