@@ -16,6 +16,7 @@ class Scale:
     latency_per_s: float = 500.0
     fair_messages: int = 100_000
     fair_keys: tuple[int, ...] = (1, 10, 1_000, 10_000)
+    fair_rounds: int = 3
     recovery_messages: int = 1_000_000
     recovery_payload_bytes: int = 100
     quiet_backlog: int = 20_000
@@ -42,6 +43,7 @@ QUICK = Scale(
     one_by_one_messages=500,
     latency_seconds=2.0,
     fair_messages=10_000,
+    fair_rounds=1,
     recovery_messages=50_000,
     quiet_backlog=5_000,
     share_messages=6_000,

@@ -14,10 +14,10 @@ def _cost(run: Run) -> Mapping[str, float]:
     keys = run.scale.fair_keys
     # A machine that gets slower or faster during a run must not favour one end of the list.
     in_turn = keys if run.index % 2 == 0 else tuple(reversed(keys))
-    cpu_us: dict[int, float] = {}
-    per_s: dict[int, float] = {}
-    for count in in_turn:
-        cpu_us[count], per_s[count] = _drain_of_keys(run, count)
+    # The least of several rounds: what others take away on the machine only ever adds, and more than what is measured.
+    rounds = [{count: _drain_of_keys(run, count) for count in in_turn} for _ in range(run.scale.fair_rounds)]
+    cpu_us = {count: min(each[count][0] for each in rounds) for count in keys}
+    per_s = {count: max(each[count][1] for each in rounds) for count in keys}
     figures: dict[str, float] = {}
     for count in keys:
         figures[f"keys_{count}_messages_per_s"] = per_s[count]
@@ -91,7 +91,7 @@ FAIR_COST = Workload(
     title="fair scheduling against one key",
     setting=lambda s: (
         f"drain of {s.fair_messages:,} x {s.payload_bytes} B spread over "
-        f"{', '.join(f'{keys:,}' for keys in s.fair_keys)} keys, in alternating order"
+        f"{', '.join(f'{keys:,}' for keys in s.fair_keys)} keys in turn, the least of {s.fair_rounds} rounds"
     ),
     figures=_cost_figures(FULL),
     sample=_cost,

@@ -454,7 +454,7 @@ class ClaimMachine(RuleBasedStateMachine):
                     Family.STAGED, keys.staged(keys.STAGED_BATCH, producer.name, producer.last, *key)
                 )
                 assert batch is not None
-                found |= {message.record[11:] for message in codec.read_staged_messages(batch)}
+                found |= {record[11:] for *_, record in codec.read_staged_messages(batch)}
         return found
 
     def count_attempts(self) -> None:

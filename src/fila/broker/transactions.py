@@ -136,7 +136,7 @@ class _Spot(NamedTuple):
 
 def _pack(state: BrokerState, tick: Tick, messages: list[Incoming]) -> bytes:
     """The messages as they will be enqueued. Raises why one of them is refused."""
-    entries = []
+    entries: list[codec.StagedMessage] = []
     spots: dict[tuple[str, int, int], _Spot] = {}
     most_bytes = state.limits.max_payload_bytes
     for index, message in enumerate(messages):
@@ -153,9 +153,7 @@ def _pack(state: BrokerState, tick: Tick, messages: list[Incoming]) -> bytes:
             if is_shared:
                 spots[kind] = spot
         _, lane, delay_ms, head = spot
-        entries.append(
-            codec.StagedMessage(lane, delay_ms, message.dedup_key, message.payload_bytes, head + message.body)
-        )
+        entries.append((lane, delay_ms, message.dedup_key, message.payload_bytes, head + message.body))
     return codec.staged_messages(entries)
 
 

@@ -110,7 +110,7 @@ def _read_name(encoded: bytes) -> str:
     return encoded.decode()
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=16_384)
 def _read_headers(encoded: bytes) -> dict[str, str] | None:
     """Headers that are encoded one after another. Cached: messages of one tenant tend to have the same ones."""
     try:

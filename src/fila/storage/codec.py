@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import starmap
 from struct import Struct, error, pack, unpack_from
-from typing import Any, NamedTuple, TypeVar, get_origin
+from typing import Any, TypeVar, get_origin
 
 from fila.core.errors import StoreCorrupt
 
@@ -121,14 +121,9 @@ class CommitRecord:
     """Of the last transaction, in order, while they are being enqueued; none when they are"""
 
 
-class StagedMessage(NamedTuple):
-    """A message that is judged and placed, and enqueued when its transaction is committed."""
-
-    lane: bytes
-    delay_ms: int
-    dedup_key: str
-    payload_bytes: int
-    record: bytes
+StagedMessage = tuple[bytes, int, str, int, bytes]
+"""A message that is judged and placed, and enqueued when its transaction is committed: lane, delay in milliseconds,
+dedup key, bytes of its payload, record. A bare tuple, for there are very many for a moment."""
 
 
 class Failed(IntEnum):
@@ -297,7 +292,7 @@ def staged_messages(messages: Sequence[StagedMessage]) -> bytes:
     write = _STAGED_MESSAGE.pack
     for lane, delay_ms, dedup_key, payload_bytes, record in messages:
         at = lanes.setdefault(lane, len(lanes))
-        key = dedup_key.encode()
+        key = dedup_key.encode() if dedup_key else b""
         parts += (write(at, delay_ms, len(key), payload_bytes, len(record)), key, record)
     table = [_LENGTH.pack(len(lane)) + lane for lane in lanes]
     return b"".join((_STAGED_BATCH.pack(VERSION, len(lanes), len(messages)), *table, *parts))
@@ -305,7 +300,9 @@ def staged_messages(messages: Sequence[StagedMessage]) -> bytes:
 
 def read_staged_messages(value: bytes) -> list[StagedMessage]:
     lane_count, count = _unpack(_STAGED_BATCH, value[: _STAGED_BATCH.size], "a staged batch")
-    lanes, messages, at = [], [], _STAGED_BATCH.size
+    lanes: list[bytes] = []
+    messages: list[StagedMessage] = []
+    at = _STAGED_BATCH.size
     try:
         for _ in range(lane_count):
             (size,) = _LENGTH.unpack_from(value, at)
@@ -317,7 +314,7 @@ def read_staged_messages(value: bytes) -> list[StagedMessage]:
             at += fixed_bytes + key_bytes
             dedup_key = value[at - key_bytes : at].decode() if key_bytes else ""
             at += size
-            messages.append(StagedMessage(lanes[lane], delay_ms, dedup_key, payload_bytes, value[at - size : at]))
+            messages.append((lanes[lane], delay_ms, dedup_key, payload_bytes, value[at - size : at]))
     except (error, IndexError, UnicodeDecodeError) as cause:
         raise StoreCorrupt("a staged batch cannot be read") from cause
     if at != len(value):

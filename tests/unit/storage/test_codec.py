@@ -208,13 +208,12 @@ def test_a_group_a_claim_and_its_parts_are_read_back(first, second, third, seale
 
 
 staged_messages = st.lists(
-    st.builds(
-        codec.StagedMessage,
-        lane=st.binary(max_size=40),
-        delay_ms=u64s,
-        dedup_key=st.text(max_size=20),
-        payload_bytes=st.integers(0, 2**32 - 1),
-        record=st.binary(max_size=60),
+    st.tuples(  # lane, delay, dedup key, bytes of the payload, record
+        st.binary(max_size=40),
+        u64s,
+        st.text(max_size=20),
+        st.integers(0, 2**32 - 1),
+        st.binary(max_size=60),
     ),
     max_size=10,
 )
