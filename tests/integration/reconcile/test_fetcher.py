@@ -65,8 +65,9 @@ def test_a_wrong_credential_is_told_apart(simulator, platform):
 
 def test_a_rate_limit_says_when_to_come_back(simulator, platform):
     simulator.set(platform, Faults(per_second=1, retry_after_seconds=7))
-    found = [ask(simulator, platform, times=3) for _ in range(2)][-1]
-    assert (found.failure, found.retry_after_ms) == (Reason.RATE_LIMITED, 7_000)
+    answers = (ask(simulator, platform, times=2) for _ in range(100))
+    refused = next(answer for answer in answers if answer.failure)  # the first of a second is not
+    assert (refused.failure, refused.retry_after_ms) == (Reason.RATE_LIMITED, 7_000)
 
 
 def test_a_partial_answer_keeps_what_is_there(simulator, platform):
