@@ -65,7 +65,7 @@ demo-pipeline: setup ## Fairness and reconciliation on Spark, on a real server's
 	@$(PY) examples/pipeline/run.py $(ARGS)
 
 bench-spark: setup ## Bulk reconciliation of 5 million reports beside the bare join
-	@$(PY) -m benchmarks.spark --page docs/benchmarks-spark.md $(ARGS)
+	@$(PY) -m benchmarks.spark --write $(ARGS)
 
 bench-connector: setup ## Spark's source and sink on a real server beside the plain SDK
 	@$(PY) -m benchmarks.connector $(ARGS)

@@ -62,15 +62,21 @@ def classified(joined: DataFrame, settings: Settings) -> DataFrame:
         }
     )
     table = rules(settings)
-    judged = measured.withColumns(
-        {name: _first(table, name) for name in ("status", "level", "reason")},
+    steps = deltas(settings)
+    # Which rule holds is found once; all that it says is then looked up.
+    number = F.col("rule")
+    return (
+        measured.withColumn("rule", _first(table))
+        .withColumns(
+            {
+                "status": _said([F.lit(str(rule.status)) for rule in table], number),
+                "level": _said([F.lit(str(rule.level)) for rule in table], number),
+                "reason": _said([F.lit(str(rule.reason)) for rule in table], number),
+                "step_bp": _said([_column(steps[rule.status]) for rule in table], number),
+            }
+        )
+        .drop("rule")
     )
-    return judged.withColumn("step_bp", step_bp(F.col("status"), settings))
-
-
-def step_bp(status: Column, settings: Settings) -> Column:
-    """What a status does to the trust of its affiliate."""
-    return F.coalesce(*(F.when(status == str(each), _column(step)) for each, step in deltas(settings).items()))
 
 
 def score_bp(total_bp: Column, trust: TrustSettings) -> Column:
@@ -102,14 +108,15 @@ def escalated(repeats: Column, alerts: Alerts) -> Column:
     )
 
 
-def _first(table: tuple[Rule, ...], what: str) -> Column:
-    """That of the first rule that holds. The last one always does."""
-    *others, last = table
-    return reduce(
-        lambda rest, rule: F.when(F.col(rule.feature) > rule.above, str(getattr(rule, what))).otherwise(rest),
-        reversed(others),
-        F.lit(str(getattr(last, what))),
-    )
+def _first(table: tuple[Rule, ...]) -> Column:
+    """The number of the first rule that holds, counted from 1. The last one always does."""
+    holds = [F.col(rule.feature) > rule.above for rule in table[:-1]]
+    numbered = reversed(list(enumerate(holds, 1)))
+    return reduce(lambda rest, each: F.when(each[1], each[0]).otherwise(rest), numbered, F.lit(len(table)))
+
+
+def _said(values: list[Column], number: Column) -> Column:
+    return F.element_at(F.array(*values), number)
 
 
 def _column(value: Any) -> Column:
