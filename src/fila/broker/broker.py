@@ -100,8 +100,7 @@ class Subscription:
             return self._grants.popleft()
         if self.consumer.busy:
             self.consumer.busy = False
-            if self.queue.ready:
-                self._broker.want(self.queue.name)
+            self._broker.freed(self)
         return None
 
     def waiting(self) -> list[Taken]:
@@ -345,9 +344,14 @@ class Broker:
             self._engine.leave(subscription.queue.name, subscription.consumer)
             self._schedule()
 
-    def want(self, queue_name: str) -> None:
-        self._engine.want(queue_name)
-        self._schedule()
+    def freed(self, subscription: Subscription) -> None:
+        """A consumer can take more."""
+        queue = subscription.queue
+        if queue.ready:
+            self._engine.want(queue.name)
+            self._schedule()
+        elif subscription.consumer.credit > 0 and not queue.record.paused:
+            queue.ledger.idle.set(False, self._clock())  # a tick would find nothing else to do
 
     def tell(self, subscription: Subscription) -> None:
         """Have a receiver told of its deliveries at the end of this tick."""

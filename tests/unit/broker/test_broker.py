@@ -137,6 +137,22 @@ async def test_a_subscriber_is_handed_no_more_until_it_asks_for_the_next(broker,
 
 
 @on_a_loop
+async def test_a_subscriber_that_has_taken_all_counts_as_one_that_waits(broker, store, clock):
+    """From then on nobody's wait is for want of a consumer, as it is while it is busy."""
+    idle = broker.state.queue("q").ledger.idle
+    subscriber = Subscriber(broker, "q", 10)
+    (seq,) = await broker.enqueue([incoming("q")])
+    await turns()
+    acks = [AckGroup("q", [broker.state.ids.text(seq)])]
+    await broker.settle(lambda reply: Settle(reply, acks=acks))
+    await turns()
+    assert idle.on is True
+    await subscriber.next()
+    assert subscriber.subscription.take() is None
+    assert idle.on is False
+
+
+@on_a_loop
 async def test_only_the_wait_for_a_lease_is_a_timer(broker, store, clock):
     """Expiry needs no command to come: the broker wakes by itself."""
     await broker.create_queue(queue_record("r", visibility_timeout_ms=20))
