@@ -6,7 +6,15 @@ import time
 
 import pytest
 
-from fila import AsyncClient, ClaimLostError, Client, FailedPreconditionError, FencedError, InvalidArgumentError
+from fila import (
+    AsyncClient,
+    ClaimLostError,
+    Client,
+    FailedPreconditionError,
+    FencedError,
+    InvalidArgumentError,
+    OutgoingMessage,
+)
 from fila.testing import ServerProcess
 from tests.e2e.support import contents, eventually
 
@@ -41,6 +49,29 @@ def test_a_claim_is_read_again_in_slices_and_acked(client, queue):
         group.claim(0)
     assert group.claim(1).messages == 500
     assert group.claim(2) is None
+
+
+def test_bare_messages_are_the_same_ones_without_what_the_broker_adds(client, queue):
+    """Of a claim and of a look, in several pieces, with different headers, weights and throttles among them."""
+    client.create_queue(queue, fairness_header="tenant", weight_header="weight", throttle_headers=["provider"])
+    kinds = [{}, {"tenant": "a"}, {"tenant": "b", "weight": "7"}, {"tenant": "b", "provider": "x"}]
+    client.enqueue_many(queue, [OutgoingMessage(b"%d" % number * 2000, kinds[number % 4]) for number in range(1500)])
+    group = client.group(queue, "g")
+
+    def seen(messages):
+        return [(message.enqueued_at_ns, dict(message.headers), message.payload) for message in messages]
+
+    def bare(packed):
+        for messages, seqs in packed:
+            assert {field.name for message in messages for field, _ in message.ListFields()} <= {"headers", "payload"}
+            for message, seq in zip(messages, seqs, strict=True):
+                yield seq, dict(message.headers), message.payload
+
+    looked = [message for messages in client.read_queue(queue) for message in messages]
+    assert list(bare(client.read_queue_packed(queue, bare=True))) == seen(looked)
+    assert group.claim(0).messages == 1500
+    assert list(bare(group.read_packed(1, bare=True))) == seen(read(group, 1))
+    assert list(bare(group.read_packed(1, 700, 900, bare=True))) == seen(read(group, 1, 700, 900))
 
 
 def test_an_epoch_fences_off_the_reader_before(client, queue):

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, Unary, was_lost
@@ -24,8 +24,14 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 R = TypeVar("R")
 
-Packed = Sequence[messages_pb2.Message]
-"""Messages that the broker sent together."""
+
+class Packed(NamedTuple):
+    """Messages that the broker sent together, as they came."""
+
+    messages: Sequence[messages_pb2.Message]
+    #: When each was enqueued, in nanoseconds since the epoch; of bare ones only, which do not say so themselves.
+    seqs: Sequence[int]
+
 
 _STATES = {pb.CLAIM_STATE_OPEN: "open", pb.CLAIM_STATE_EXPIRED: "expired"}
 
@@ -195,17 +201,30 @@ class AsyncGroup:
         The same ones in the same order, as often as it is asked for. Nothing when the claim has expired. Raises
         ClaimLostError when it was acked, or ends on the way.
         """
-        async for messages in self.read_packed(number, low, high):
-            yield [ReadMessage(self.queue, message) for message in messages]
+        async for packed in self.read_packed(number, low, high):
+            yield [ReadMessage(self.queue, message) for message in packed.messages]
 
-    async def read_packed(self, number: int, low: int = 0, high: int = 0) -> AsyncIterator[Packed]:
-        """As `read`, but messages as they came, for those who make something else of them than objects."""
+    async def read_packed(
+        self, number: int, low: int = 0, high: int = 0, *, bare: bool = False
+    ) -> AsyncIterator[Packed]:
+        """As `read`, but messages as they came, for those who make something else of them than objects.
+
+        Bare ones have headers and payload only, which is less work for both sides.
+        """
 
         def request(position: int) -> pb.ReadClaimRequest:
-            return made(pb.ReadClaimRequest, queue=self.queue, group=self.group, number=number, low=position, high=high)
+            return made(
+                pb.ReadClaimRequest,
+                queue=self.queue,
+                group=self.group,
+                number=number,
+                low=position,
+                high=high,
+                bare=bare,
+            )
 
         async for response in self._calls().read_claim(request, low):
-            yield response.messages
+            yield Packed(response.messages, response.seqs)
 
     async def ack(self, upto: int) -> AckedClaims:
         """Remove for good what the claims up to a number hold. What expired is not touched."""
@@ -275,9 +294,9 @@ class Group:
         """
         return blocking(self._thread, self._group.read(number, low, high))
 
-    def read_packed(self, number: int, low: int = 0, high: int = 0) -> Iterator[Packed]:
+    def read_packed(self, number: int, low: int = 0, high: int = 0, *, bare: bool = False) -> Iterator[Packed]:
         """As `read`, but messages as they came, for those who make something else of them than objects."""
-        return blocking(self._thread, self._group.read_packed(number, low, high))
+        return blocking(self._thread, self._group.read_packed(number, low, high, bare=bare))
 
     def ack(self, upto: int) -> AckedClaims:
         """Remove for good what the claims up to a number hold. What expired is not touched."""
@@ -315,21 +334,23 @@ class ReadOptions(TypedDict, total=False):
 
 async def read_queue(calls: Calls, queue: str, options: ReadOptions) -> AsyncIterator[list[ReadMessage]]:
     """Messages of a queue, oldest first, without leasing them."""
-    async for messages in read_queue_packed(calls, queue, options):
-        yield [ReadMessage(queue, message) for message in messages]
+    async for packed in read_queue_packed(calls, queue, options):
+        yield [ReadMessage(queue, message) for message in packed.messages]
 
 
-async def read_queue_packed(calls: Calls, queue: str, options: ReadOptions) -> AsyncIterator[Packed]:
-    """As `read_queue`, but messages as they came."""
+async def read_queue_packed(
+    calls: Calls, queue: str, options: ReadOptions, *, bare: bool = False
+) -> AsyncIterator[Packed]:
+    """As `read_queue`, but messages as they came; bare ones have headers and payload only."""
     most = options.get("max_messages", 0)
     seen = 0
 
     def request(position: int) -> pb.ReadQueueRequest:
-        fields = {**options, "low": position, "max_messages": most - seen if most else 0}
+        fields = {**options, "low": position, "max_messages": most - seen if most else 0, "bare": bare}
         return made(pb.ReadQueueRequest, queue=queue, **fields)
 
     async for response in calls.read_queue(request, options.get("low", 0)):
-        yield response.messages
+        yield Packed(response.messages, response.seqs)
         seen += len(response.messages)
         if most and seen >= most:
             return

@@ -180,9 +180,12 @@ class Client:
         """
         return blocking(self._thread, read_queue(self._session.calls, queue, options))
 
-    def read_queue_packed(self, queue: str, **options: Unpack[ReadOptions]) -> Iterator[Packed]:
-        """As `read_queue`, but messages as they came, for those who make something else of them than objects."""
-        return blocking(self._thread, read_queue_packed(self._session.calls, queue, options))
+    def read_queue_packed(self, queue: str, *, bare: bool = False, **options: Unpack[ReadOptions]) -> Iterator[Packed]:
+        """As `read_queue`, but messages as they came, for those who make something else of them than objects.
+
+        Bare ones have headers and payload only, which is less work for both sides.
+        """
+        return blocking(self._thread, read_queue_packed(self._session.calls, queue, options, bare=bare))
 
     def transaction(self, producer: str, number: int) -> Transaction:
         """Messages that are staged, and enqueued once when the transaction is committed."""

@@ -235,6 +235,9 @@ _ENQUEUED_AT = b"\x0a" + bytes([_TIMESTAMP_BYTES])
 _LEASED_AT = b"\x12" + bytes([_TIMESTAMP_BYTES])
 
 
+_NO_HEAD = b"\x00"  # begins no record
+
+
 class _Encoded(tuple[bytes, int, bytes]):
     """Of messages of a lane that were not tried before: how their records begin, the length of their lease's id, their
     metadata.
@@ -299,6 +302,28 @@ class DeliveryWriter:
         return (
             b"" if death is None else messages_pb2.MessageMetadata(dead_letter=write_death(death)).SerializeToString()
         )
+
+
+@lru_cache(maxsize=4096)
+def _bare_opening(size: int) -> bytes:
+    return _IN_RESPONSE + varint(size)
+
+
+class BareWriter:
+    """Writes messages with nothing but what their producers encoded: headers and payload."""
+
+    def __init__(self) -> None:
+        self._head = _NO_HEAD
+
+    def write(self, messages: list[tuple[int, Lane, bytes]], parts: list[bytes]) -> None:
+        """As that of DeliveryWriter."""
+        head = self._head
+        for _, _, record in messages:
+            if not record.startswith(head):
+                head = codec.head_of(record)
+            body = record[len(head) :]
+            parts += (_bare_opening(len(body)), body)
+        self._head = head
 
 
 def write_death(death: Death) -> messages_pb2.DeadLetter:

@@ -11,7 +11,7 @@ from fila.broker.search import NEWEST_POSSIBLE, Query
 from fila.broker.settle import token_text
 from fila.core.claims import Claim, ClaimState
 from fila.core.lifecycle import State
-from fila.server.codec import DeliveryWriter
+from fila.server.codec import BareWriter, DeliveryWriter
 from fila.server.types import Context
 from fila.v1 import service_pb2 as pb
 
@@ -50,18 +50,18 @@ class Reading:
 
     async def read_claim(self, request: pb.ReadClaimRequest, context: Context) -> None:
         claim, pieces = self._readers.read(request.queue, request.group, request.number, request.low, request.high)
-        writer = self._writer(self._broker.state.queue(request.queue), claim.token, claim.made_at)
+        queue = self._broker.state.queue(request.queue)
+        response = _Response(None if request.bare else self._writer(queue, claim.token, claim.made_at))
         await context.send_initial_metadata(())
-        response = _Response(writer)
         behind = 0
         for piece, position in pieces:
             if response.is_full_with(piece):
-                await context.write(response.take() + pb.ReadClaimResponse(next=behind).SerializeToString())
+                await context.write(response.take(pb.ReadClaimResponse(next=behind)))
                 await asyncio.sleep(0)
             response.add(piece)
             behind = position
         if response.size:
-            await context.write(response.take() + pb.ReadClaimResponse(next=behind).SerializeToString())
+            await context.write(response.take(pb.ReadClaimResponse(next=behind)))
 
     async def ack_claims(self, request: pb.AckClaimsRequest, _: Context) -> pb.AckClaimsResponse:
         acked = await self._readers.ack(request.queue, request.group, request.upto, request.epoch)
@@ -92,21 +92,21 @@ class Reading:
         states |= set() if request.ready_only else {State.DELAYED}
         states |= {State.LEASED} if request.leased else set()
         query = Query(low=request.low, high=request.high or NEWEST_POSSIBLE, states=frozenset(states))
-        response = _Response(self._writer(queue, None, 0))
+        response = _Response(None if request.bare else self._writer(queue, None, 0))
         left = request.max_messages or NEWEST_POSSIBLE
         await context.send_initial_metadata(())
         behind = 0
         async for piece in self._readers.look(request.queue, query, request.part, request.parts or 1):
             for some in _by_size(piece[:left]):
                 if response.is_full_with(some):
-                    await context.write(response.take() + pb.ReadQueueResponse(next=behind).SerializeToString())
+                    await context.write(response.take(pb.ReadQueueResponse(next=behind)))
                 response.add(some)
                 behind = some[-1][0] + 1
             left -= len(piece)
             if left <= 0:
                 break
         if response.size:
-            await context.write(response.take() + pb.ReadQueueResponse(next=behind).SerializeToString())
+            await context.write(response.take(pb.ReadQueueResponse(next=behind)))
 
     def _writer(self, queue: QueueState, token: int | None, leased_at: int) -> DeliveryWriter:
         death_of = partial(self._broker.death_of, queue) if queue.record.source else None
@@ -127,10 +127,12 @@ class Reading:
 
 
 class _Response:
-    """A response that grows to about `RESPONSE_BYTES`."""
+    """A response that grows to about `RESPONSE_BYTES`. Without a writer its messages are bare, and it says which."""
 
-    def __init__(self, writer: DeliveryWriter) -> None:
-        self._writer = writer
+    def __init__(self, writer: DeliveryWriter | None) -> None:
+        self._writer = writer or BareWriter()
+        self._bare = writer is None
+        self._seqs: list[int] = []
         self._parts: list[bytes] = []
         self.size = 0
 
@@ -140,9 +142,14 @@ class _Response:
     def add(self, piece: Piece) -> None:
         self.size += sum(len(record) for _, _, record in piece)
         self._writer.write(piece, self._parts)
+        if self._bare:
+            self._seqs += [seq for seq, _, _ in piece]
 
-    def take(self) -> bytes:
-        taken, self._parts, self.size = b"".join(self._parts), [], 0
+    def take(self, rest: pb.ReadClaimResponse | pb.ReadQueueResponse) -> bytes:
+        """What has grown, encoded, with the rest of the response."""
+        rest.seqs.extend(self._seqs)
+        self._parts.append(rest.SerializeToString())
+        taken, self._parts, self._seqs, self.size = b"".join(self._parts), [], [], 0
         return taken
 
 

@@ -272,26 +272,30 @@ class DescribeClaimResponse(_message.Message):
     def __init__(self, claim: _Optional[_Union[ClaimInfo, _Mapping]] = ...) -> None: ...
 
 class ReadClaimRequest(_message.Message):
-    __slots__ = ("queue", "group", "number", "low", "high")
+    __slots__ = ("queue", "group", "number", "low", "high", "bare")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
+    BARE_FIELD_NUMBER: _ClassVar[int]
     queue: str
     group: str
     number: int
     low: int
     high: int
-    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ..., number: _Optional[int] = ..., low: _Optional[int] = ..., high: _Optional[int] = ...) -> None: ...
+    bare: bool
+    def __init__(self, queue: _Optional[str] = ..., group: _Optional[str] = ..., number: _Optional[int] = ..., low: _Optional[int] = ..., high: _Optional[int] = ..., bare: _Optional[bool] = ...) -> None: ...
 
 class ReadClaimResponse(_message.Message):
-    __slots__ = ("messages", "next")
+    __slots__ = ("messages", "next", "seqs")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
+    SEQS_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
     next: int
-    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next: _Optional[int] = ...) -> None: ...
+    seqs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next: _Optional[int] = ..., seqs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class AckClaimsRequest(_message.Message):
     __slots__ = ("queue", "group", "upto", "epoch")
@@ -370,7 +374,7 @@ class DropGroupResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ReadQueueRequest(_message.Message):
-    __slots__ = ("queue", "low", "high", "part", "parts", "max_messages", "leased", "ready_only")
+    __slots__ = ("queue", "low", "high", "part", "parts", "max_messages", "leased", "ready_only", "bare")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
@@ -379,6 +383,7 @@ class ReadQueueRequest(_message.Message):
     MAX_MESSAGES_FIELD_NUMBER: _ClassVar[int]
     LEASED_FIELD_NUMBER: _ClassVar[int]
     READY_ONLY_FIELD_NUMBER: _ClassVar[int]
+    BARE_FIELD_NUMBER: _ClassVar[int]
     queue: str
     low: int
     high: int
@@ -387,15 +392,18 @@ class ReadQueueRequest(_message.Message):
     max_messages: int
     leased: bool
     ready_only: bool
-    def __init__(self, queue: _Optional[str] = ..., low: _Optional[int] = ..., high: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., max_messages: _Optional[int] = ..., leased: _Optional[bool] = ..., ready_only: _Optional[bool] = ...) -> None: ...
+    bare: bool
+    def __init__(self, queue: _Optional[str] = ..., low: _Optional[int] = ..., high: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., max_messages: _Optional[int] = ..., leased: _Optional[bool] = ..., ready_only: _Optional[bool] = ..., bare: _Optional[bool] = ...) -> None: ...
 
 class ReadQueueResponse(_message.Message):
-    __slots__ = ("messages", "next")
+    __slots__ = ("messages", "next", "seqs")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
+    SEQS_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
     next: int
-    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next: _Optional[int] = ...) -> None: ...
+    seqs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next: _Optional[int] = ..., seqs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StageEnqueueRequest(_message.Message):
     __slots__ = ("messages", "producer", "transaction", "part", "sequence", "queue", "ttl_ms")

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from fila.client import JournalBatch, UnavailableError
 from fila.spark.connector.link import Patience, client_of
 from fila.spark.connector.options import JournalRead, QueueRead
-from fila.spark.connector.rows import journal_batches, message_batches
+from fila.spark.connector.rows import bare_is_enough, journal_batches, message_batches
 
 _NOBODY = "spark.read"
 """The group for which a look asks how far the queue goes. It makes no claims, so the broker never hears of it."""
@@ -52,6 +52,7 @@ class QueueReader(DataSourceReader):
             parts=options.partitions,
             leased=options.leased,
             ready_only=options.ready_only,
+            bare=bare_is_enough(options.columns),
         )
         return message_batches(pieces, options.columns)
 

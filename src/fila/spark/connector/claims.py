@@ -24,7 +24,7 @@ from fila.client import Claim, ClaimLostError, FencedError, FilaError, Group
 from fila.spark.connector.batch import DataLoss
 from fila.spark.connector.link import client_of
 from fila.spark.connector.options import StreamRead
-from fila.spark.connector.rows import message_batches
+from fila.spark.connector.rows import bare_is_enough, message_batches
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +105,9 @@ class ClaimReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if partition.low == partition.high:
             return iter(())
         group = client_of(options.broker).group(options.queue, options.group)
-        return message_batches(group.read_packed(partition.number, partition.low, partition.high), options.columns)
+        bare = bare_is_enough(options.columns)
+        pieces = group.read_packed(partition.number, partition.low, partition.high, bare=bare)
+        return message_batches(pieces, options.columns)
 
     def commit(self, end: Offset) -> None:
         """Nothing is left to do: see the rules above."""

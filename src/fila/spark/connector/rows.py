@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from fila.client import JournalBatch, JournalEntry
+from fila.client.groups import Packed
 from fila.spark.connector.options import OptionError
 from fila.v1.messages_pb2 import Message, MessageMetadata
 
@@ -27,20 +28,23 @@ _LONG = T.LongType()
 class _Piece:
     """Messages that become one batch. What several columns need is taken out of them once."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[Message], seqs: Sequence[int]) -> None:
         self.messages = messages
+        self._seqs = seqs
 
     @cached_property
     def metadata(self) -> list[MessageMetadata]:
         return [message.metadata for message in self.messages]
 
     @cached_property
-    def enqueued_ns(self) -> list[int]:
+    def enqueued_ns(self) -> Sequence[int]:
+        if self._seqs:
+            return self._seqs
         stamps = [message.timestamps.enqueued_at for message in self.messages]
         return [stamp.seconds * 1_000_000_000 + stamp.nanos for stamp in stamps]
 
 
-_QUEUE: dict[str, tuple[T.DataType, Callable[[_Piece], list[Any]]]] = {
+_QUEUE: dict[str, tuple[T.DataType, Callable[[_Piece], Sequence[Any]]]] = {
     "seq": (_LONG, lambda piece: piece.enqueued_ns),
     "message_id": (_TEXT, lambda piece: [message.id for message in piece.messages]),
     "queue": (_TEXT, lambda piece: [metadata.queue_id for metadata in piece.metadata]),
@@ -55,6 +59,7 @@ _QUEUE: dict[str, tuple[T.DataType, Callable[[_Piece], list[Any]]]] = {
     "enqueued_at": (T.TimestampType(), lambda piece: [ns // 1000 for ns in piece.enqueued_ns]),
 }
 QUEUE_COLUMNS = tuple(_QUEUE)
+_OF_BARE_MESSAGES = frozenset({"seq", "headers", "payload", "enqueued_at"})
 
 _OF_JOURNAL: dict[type, T.DataType] = {str: _TEXT, int: _LONG}
 _JOURNAL = {name: _OF_JOURNAL[JournalEntry.__annotations__[name]] for name in JournalEntry.__slots__}
@@ -83,27 +88,33 @@ def check_schema(wanted: T.StructType, offered: T.StructType) -> tuple[str, ...]
     return tuple(field.name for field in wanted)
 
 
-def message_batches(pieces: Iterable[Sequence[Message]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def bare_is_enough(columns: Iterable[str]) -> bool:
+    """Whether messages with nothing but headers and payload have all that is in these columns."""
+    return _OF_BARE_MESSAGES.issuperset(columns)
+
+
+def message_batches(pieces: Iterable[Packed], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Batches of about `ROWS` messages."""
     schema = to_arrow_schema(queue_schema(columns), timezone="UTC")
     makers = [_QUEUE[name][1] for name in columns]
-    for messages in _gathered(pieces):
-        piece = _Piece(messages)
+    for piece in _gathered(pieces):
         arrays = [pa.array(make(piece), field.type) for make, field in zip(makers, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _gathered(pieces: Iterable[Sequence[Message]]) -> Iterator[list[Message]]:
-    gathered: list[Message] = []
+def _gathered(pieces: Iterable[Packed]) -> Iterator[_Piece]:
+    messages: list[Message] = []
+    seqs: list[int] = []
     count = 0
     for piece in pieces:
-        gathered += piece
+        messages += piece.messages
+        seqs += piece.seqs
         count += 1
-        if len(gathered) >= ROWS or count == PIECES:
-            yield gathered
-            gathered, count = [], 0
-    if gathered:
-        yield gathered
+        if len(messages) >= ROWS or count == PIECES:
+            yield _Piece(messages, seqs)
+            messages, seqs, count = [], [], 0
+    if messages:
+        yield _Piece(messages, seqs)
 
 
 def journal_batches(batches: Iterable[JournalBatch], columns: Sequence[str], end: int) -> Iterator[pa.RecordBatch]:
