@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks.growth.ranges import Range
@@ -32,13 +31,13 @@ fills it first; only the probe that follows is measured, with messages of 100 B 
 the server is read in steps of 10 ms and includes what RocksDB does in the background meanwhile, such as the compaction
 of what was written before. First delivery is from the connection of a new client to a message in its hands; restart is
 from the start of the process after `kill -9` until it serves. Points of one range are measured up in one repeat and
-down in the next; shown are medians.
+down in the next; shown is the repeat that cost least, since whatever else the machine does only ever adds.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One range with the medians of its points, in order."""
+    """One range with the cheapest repeat of each of its points, in order."""
 
     range: Range
     points: Mapping[int, Mapping[str, float]]
@@ -46,7 +45,7 @@ class Curve:
     @classmethod
     def of(cls, what: Range, samples: Mapping[int, Sequence[Mapping[str, float]]]) -> "Curve":
         taken = {point: each for point, each in samples.items() if each}
-        return cls(what, {p: {n: median(s[n] for s in each) for n in each[0]} for p, each in sorted(taken.items())})
+        return cls(what, {p: min(each, key=lambda costs: costs[what.cost]) for p, each in sorted(taken.items())})
 
     @property
     def rise(self) -> float:

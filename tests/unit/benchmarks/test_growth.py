@@ -25,9 +25,10 @@ def test_what_grows_by_nature_is_not_judged():
     assert curve(1, 100, natural=True).verdict == "grows by nature"
 
 
-def test_a_point_is_the_median_of_its_repeats_and_one_without_any_is_left_out():
-    made = Curve.of(RANGES[0], {10: [{"cpu_us": 1}, {"cpu_us": 9}, {"cpu_us": 2}], 100: []})
-    assert made.points == {10: {"cpu_us": 2}}
+def test_a_point_is_its_cheapest_repeat_and_one_without_any_is_left_out():
+    repeats = [{"cpu_us": 2, "rss_mb": 5}, {"cpu_us": 1, "rss_mb": 7}, {"cpu_us": 9, "rss_mb": 1}]
+    made = Curve.of(RANGES[0], {10: repeats, 100: []})
+    assert made.points == {10: {"cpu_us": 1, "rss_mb": 7}}
     assert made.rise == 0
 
 
