@@ -64,7 +64,6 @@ _STEPS = 8
 """How far to walk to the next one before it is sought"""
 _DETOUR = 16
 """What seeking costs, in steps"""
-_PATIENCE = 32
 
 _NO_ROOM = ("no space left on device", "disk quota exceeded")
 
@@ -276,7 +275,7 @@ def _walk(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
     """
     values: list[bytes | None] = []
     detours = 0
-    while len(values) < len(keys) and detours <= len(values) + _PATIENCE:
+    while len(values) < len(keys) and detours <= len(values) + len(keys) // 2:
         wanted = iter(keys[len(values) :])
         key: bytes | None = next(wanted)
         strangers = 0
