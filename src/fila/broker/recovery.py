@@ -171,10 +171,10 @@ def _load_due(store: Storage, found: _Found) -> None:
 def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
     lanes: dict[keys.Place, _LoadedLane] = {}
     here: dict[bytes, _LoadedLane] = {}  # the lanes of the queue whose messages come, by the ends of their keys
-    before = b"\x00"  # begins no key
+    before: bytes | None = None
     apart = found.held.keys() | found.due.keys()
     for key, value in store.scan(Family.MESSAGES):
-        if not key.startswith(before):
+        if before is None or not key.startswith(before):
             (before, _), _ = keys.read_message(key)
             here = {}
         at = len(before)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from fila.broker.broker import Broker
-from fila.core.errors import BrokerError
 from fila.core.leases import Grant
 from fila.server import codec
 from fila.server.types import Context
@@ -15,7 +14,7 @@ VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
 """The metadata by which a consumer learns how long its leases last."""
 
 RESPONSE_BYTES = 1 << 20
-"""About how large one LeaseResponse becomes before the next is begun."""
+"""About how large one response with messages becomes before the next is begun."""
 
 
 class Deliveries:
@@ -56,12 +55,12 @@ class Deliveries:
         except asyncio.CancelledError:
             self.reason.cancel()
         except Exception as error:  # noqa: BLE001  # whatever it is, it ends this stream and no other
-            self.reason.set_exception(error)
+            self.ended(error)
 
     def flush(self) -> None:
         self._context.flush()
 
-    def ended(self, reason: BrokerError) -> None:
+    def ended(self, reason: Exception) -> None:
         if not self.reason.done():
             self.reason.set_exception(reason)
 

@@ -12,11 +12,9 @@ from fila.broker.settle import token_text
 from fila.core.claims import Claim, ClaimState
 from fila.core.lifecycle import State
 from fila.server.codec import BareWriter, DeliveryWriter
+from fila.server.deliveries import RESPONSE_BYTES
 from fila.server.types import Context
 from fila.v1 import service_pb2 as pb
-
-RESPONSE_BYTES = 1 << 20
-"""About how large one response becomes before the next is begun."""
 
 _STATES = {ClaimState.OPEN: pb.CLAIM_STATE_OPEN, ClaimState.EXPIRED: pb.CLAIM_STATE_EXPIRED}
 
