@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count as numbers
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fila.broker import settings
@@ -308,12 +309,9 @@ class Broker:
         """What would be delivered next, if consumers asked for it now."""
         selection = queue.drr.select(count, self._clock())
         queue.drr.rollback(selection)
-        stored = [keys.message(lane.place, seq) for lane, seq, _ in selection.messages]
-        records = self.store.get_many(Family.MESSAGES, stored)
-        for (_, seq, _), record in zip(selection.messages, records, strict=True):
-            if record is not None:
-                headers, payload_bytes = self.state.scripts.read_body(record[len(codec.head_of(record)) :])
-                yield Subject(self.state.ids.text(seq), headers, payload_bytes, queue.attempts.get(seq, 0))
+        for seq, _, record in self._look_up(selection.messages):
+            headers, payload_bytes = self.state.scripts.read_body(record[len(codec.head_of(record)) :])
+            yield Subject(self.state.ids.text(seq), headers, payload_bytes, queue.attempts.get(seq, 0))
 
     @property
     def ready(self) -> bool:
@@ -377,29 +375,33 @@ class Broker:
                 yield read
 
     def _read(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
-        found = self._engine.recent.take([seq for _, seq, _ in messages])
-        if len(found) < len(messages):
-            found.update(self._look_up(_stored(messages, found)))
+        recent = self._engine.recent
+        found = recent.take([seq for _, seq, _ in messages]) if len(recent) else {}
+        if not found:
+            return self._look_up(messages)
+        missing = [message for message in messages if message[1] not in found]
+        found.update((seq, record) for seq, _, record in self._look_up(missing))
         return [(seq, lane, found[seq]) for lane, seq, _ in messages if seq in found]
 
-    def _look_up(self, stored: list[tuple[bytes, int]]) -> list[tuple[int, bytes]]:
-        """Records by their sequence numbers."""
-        records = self.store.get_many(Family.MESSAGES, [key for key, _ in stored])
-        return [(seq, record) for (_, seq), record in zip(stored, records, strict=True) if record is not None]
+    def _look_up(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
+        records = self.store.get_many(Family.MESSAGES, _stored(messages))
+        return [
+            (seq, lane, record) for (lane, seq, _), record in zip(messages, records, strict=True) if record is not None
+        ]
 
     def _read_together(self, messages: list[Taken]) -> None:
         """What is dealt out in turn stands side by side in the store: read it once for all, as far as there is room."""
         recent = self._engine.recent
-        stored = _stored(messages, recent)
+        wanted = sorted([message for message in messages if message[1] not in recent], key=itemgetter(1))
         start, step = 0, READ_FIRST
-        while start < len(stored) and recent.room > 0:
+        while start < len(wanted) and recent.room > 0:
             try:
-                read = self._look_up(stored[start : start + step])
+                read = self._look_up(wanted[start : start + step])
             except (StoreFailed, StoreUnusable):
                 return  # each will find out when it reads its own
-            recent.add(read)
+            recent.add([(seq, record) for seq, _, record in read])
             start += step
-            step = max(1, READ_BYTES // max([len(record) for _, record in read], default=READ_BYTES))
+            step = max(1, READ_BYTES // max([len(record) for _, _, record in read], default=READ_BYTES))
 
     def stop(self) -> None:
         """Take no more work, finish what was taken, end all deliveries."""
@@ -484,9 +486,10 @@ def _answer(future: asyncio.Future[Any], answer: Any) -> None:
         future.set_result(answer)
 
 
-def _stored(messages: list[Taken], but: Container[int]) -> list[tuple[bytes, int]]:
-    """Where messages are, but for some, in the order of the store: the next one often stands beside the last."""
-    return sorted([(keys.message(lane.place, seq), seq) for lane, seq, _ in messages if seq not in but])
+def _stored(messages: list[Taken]) -> list[bytes]:
+    """Where messages are."""
+    put_u64 = keys.u64
+    return [lane.place[0] + put_u64(seq) + lane.place[1] for lane, seq, _ in messages]
 
 
 def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:

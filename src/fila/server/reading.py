@@ -53,10 +53,11 @@ class Reading:
         await context.send_initial_metadata(())
         behind = 0
         for piece, position in pieces:
-            if response.is_full_with(piece):
+            size = _bytes(piece)
+            if response.is_full_with(size):
                 await context.write(response.take(pb.ReadClaimResponse(next=behind)))
                 await asyncio.sleep(0)
-            response.add(piece)
+            response.add(piece, size)
             behind = position
         if response.size:
             await context.write(response.take(pb.ReadClaimResponse(next=behind)))
@@ -96,9 +97,10 @@ class Reading:
         behind = 0
         async for piece in self._readers.look(request.queue, query, request.part, request.parts or 1):
             for some in _by_size(piece[:left]):
-                if response.is_full_with(some):
+                size = _bytes(some)
+                if response.is_full_with(size):
                     await context.write(response.take(pb.ReadQueueResponse(next=behind)))
-                response.add(some)
+                response.add(some, size)
                 behind = some[-1][0] + 1
             left -= len(piece)
             if left <= 0:
@@ -134,11 +136,12 @@ class _Response:
         self._parts: list[bytes] = []
         self.size = 0
 
-    def is_full_with(self, piece: Piece) -> bool:
-        return bool(self.size) and self.size + sum(len(record) for _, _, record in piece) > RESPONSE_BYTES
+    def is_full_with(self, size: int) -> bool:
+        """Whether a piece of so many bytes is too much."""
+        return bool(self.size) and self.size + size > RESPONSE_BYTES
 
-    def add(self, piece: Piece) -> None:
-        self.size += sum(len(record) for _, _, record in piece)
+    def add(self, piece: Piece, size: int) -> None:
+        self.size += size
         self._writer.write(piece, self._parts)
         if self._bare:
             self._seqs += [seq for seq, _, _ in piece]
@@ -149,6 +152,10 @@ class _Response:
         self._parts.append(rest.SerializeToString())
         taken, self._parts, self._seqs, self.size = b"".join(self._parts), [], [], 0
         return taken
+
+
+def _bytes(piece: Piece) -> int:
+    return sum([len(record) for _, _, record in piece])
 
 
 def _by_size(piece: Piece) -> Iterable[Piece]:

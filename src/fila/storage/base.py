@@ -61,7 +61,8 @@ class Storage(Protocol):
 
     def get(self, family: Family, key: bytes) -> bytes | None: ...
 
-    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]: ...
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of keys in any order. Those that stand near each other cost least."""
 
     def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Keys from `start` up to, not including, `end`, in order, with their values."""

@@ -59,7 +59,7 @@ _SMALL_BUFFER = 8 * _MIB
 _STALL_MS = 10_000
 
 _WORTH_A_WALK = 8
-"""So many wanted keys, if they are in order, are walked to for as long as they stand near each other."""
+"""So many wanted keys are walked to in their order, for as long as they stand near each other."""
 _STEPS = 8
 """How far to walk to the next one before it is sought"""
 _DETOUR = 16
@@ -122,10 +122,13 @@ class RocksStorage:
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
         try:
             source = self._families[family]
-            values: list[bytes | None] = []
-            if len(keys) >= _WORTH_A_WALK and all(map(lt, keys, islice(keys, 1, None))):
-                values = _walk(source, keys)
-            return values + cast("list[bytes | None]", source.get(list(keys[len(values) :])))
+            if len(keys) < _WORTH_A_WALK:
+                return cast("list[bytes | None]", source.get(list(keys)))
+            if all(map(lt, keys, islice(keys, 1, None))):
+                return _read_in_order(source, keys)
+            ordered = sorted(set(keys))
+            found = dict(zip(ordered, _read_in_order(source, ordered), strict=True))
+            return [found[key] for key in keys]
         except Exception as cause:
             raise self._unreadable(cause) from cause
 
@@ -266,6 +269,14 @@ class RocksStorage:
         table.set_bloom_filter(10, block_based=False)
         options.set_block_based_table_factory(table)
         return options
+
+
+def _read_in_order(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
+    """The values of ascending keys."""
+    values = _walk(source, keys)
+    if len(values) < len(keys):
+        values += cast("list[bytes | None]", source.get(list(keys[len(values) :])))
+    return values
 
 
 def _walk(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:

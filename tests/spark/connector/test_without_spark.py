@@ -1,6 +1,7 @@
 """What the connector's readers and writers do with a real broker, called as Spark calls them."""
 
 import pickle
+import threading
 
 import pytest
 
@@ -59,6 +60,24 @@ def test_the_offset_is_acked_when_the_next_one_is_asked_for_and_not_before(reade
     assert client.group(queue, "g").floor().floor == 1
     assert one.latestOffset(second, FIVE) == second
     assert client.queue_stats(queue).summary.in_flight == 0
+
+
+def test_while_a_full_batch_is_read_the_next_claim_is_made(reader, client, queue):
+    fill(client, queue, 8)
+    group = client.group(queue, "g")
+    one = reader()
+    first = one.latestOffset(one.initialOffset(), FIVE)
+    assert group.floor().last == 1
+    assert len(one.partitions({"claim": 0}, first)) > 0
+    eventually(lambda: group.floor().last == 2, "the claim after the one that is read")
+    assert group.describe(2).messages == 3
+    second = one.latestOffset(first, FIVE)
+    assert second == {"claim": 2}
+    fill(client, queue, 1)
+    before = set(threading.enumerate())
+    one.partitions(first, second)
+    assert set(threading.enumerate()) <= before, "the batch was not full: nothing is to be done ahead"
+    assert one.latestOffset(second, FIVE) == {"claim": 3}
 
 
 def test_after_a_crash_the_same_batch_is_read_again(reader, client, queue):

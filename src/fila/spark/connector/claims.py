@@ -4,6 +4,8 @@ Rules of this file:
 - A batch is one claim: the one that its end offset names. `latestOffset` makes it, or finds it again after a crash.
 - Spark asks for the offset after `start` only once `start` is in its commit log, so that is when `start` is acked.
   `commit` comes later, with the next batch, and never for the last one before a pause.
+- While a batch that was full is read, the broker makes the next claim, so that the next batch need not wait for it.
+  Whether it is asked for is all that this decides: `latestOffset` finds that claim as it finds one after a crash.
 - The first call of a start raises the group's epoch: a query that was thought dead is refused from then on.
 - All methods but `read` run in one process on the driver's machine for as long as the query lives. `read` runs in
   executors, on a copy of the reader.
@@ -12,8 +14,10 @@ Rules of this file:
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -49,6 +53,7 @@ class ClaimReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: Offset | None = None
         self._cap = 0
         self._wait_ms = options.poll_ms
+        self._most = options.max_messages
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Where the group stands: a new checkpoint goes on where the old one was. Asked for twice."""
@@ -67,17 +72,17 @@ class ClaimReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Ack all up to `start`, then make the next claim. `start` itself when there is nothing to claim."""
         held = self._started()
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_messages
+        self._most = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_messages
         after = _number(start)
         try:
             held.ack(after)
-            claim = self._claim(held, after, most)
+            claim = self._claim(held, after, self._wait_ms)
         except ClaimLostError as error:
             if self._options.fail_on_data_loss:
                 raise DataLoss(f"{error}. {_ADVICE}") from error
             after = held.group.floor().floor
             _log.warning("%s: going on behind claim %s", error, after)
-            claim = self._claim(held, after, most)
+            claim = self._claim(held, after, self._wait_ms)
         return start if claim is None else {"claim": claim.number}
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
@@ -89,13 +94,16 @@ class ClaimReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         number = _number(end)
         if number == _number(start):
             return [ClaimSlice(number, 0, 0)]
+        held = self._started()
         try:
-            size = self._started().group.describe(number).messages
+            size = held.group.describe(number).messages
         except ClaimLostError as error:
             if self._options.fail_on_data_loss:
                 raise DataLoss(f"{error}. {_ADVICE}") from error
             _log.warning("%s: left out", error)
             return [ClaimSlice(number, 0, 0)]
+        if size >= self._most:  # there is probably more
+            held.ahead(partial(self._claim, held, number, wait_ms=0))
         step = max(1, -(-size // self._options.partitions))
         return [ClaimSlice(number, low, min(low + step, size)) for low in range(0, size, step)]
 
@@ -123,9 +131,9 @@ class ClaimReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held.check()
         return self._held
 
-    def _claim(self, held: "_Held", after: int, most: int) -> Claim | None:
+    def _claim(self, held: "_Held", after: int, wait_ms: int) -> Claim | None:
         return held.group.claim(
-            after, max_messages=most, lease_ms=self._options.lease_ms, cap=self._cap, wait_ms=self._wait_ms
+            after, max_messages=self._most, lease_ms=self._options.lease_ms, cap=self._cap, wait_ms=wait_ms
         )
 
 
@@ -156,6 +164,15 @@ class _Held:
             self._acked = upto
             if acked.expired:
                 _log.warning("claims %s of %s expired: their messages come again", acked.expired, self.group.group)
+
+    def ahead(self, work: Callable[[], object]) -> None:
+        """Have something done that will be needed soon. If it fails, whoever needs it will be told."""
+
+        def run() -> None:
+            with suppress(FilaError):
+                work()
+
+        threading.Thread(target=run, name="fila-ahead", daemon=True).start()
 
     def stop(self) -> None:
         self._stopped.set()
