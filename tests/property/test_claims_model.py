@@ -62,6 +62,11 @@ class Producer:
     """Transaction -> part -> sequence -> bodies"""
     ends: dict[int, int] = field(default_factory=dict)
 
+    def bodies(self) -> set[bytes]:
+        """Of all that is staged."""
+        parts = [part for transaction in self.staged.values() for part in transaction.values()]
+        return {body for part in parts for bodies in part.values() for body in bodies}
+
 
 class ClaimMachine(RuleBasedStateMachine):
     """Drives a broker and the model side by side. Every rule ends with a broker that has nothing left to do."""
@@ -391,9 +396,11 @@ class ClaimMachine(RuleBasedStateMachine):
             assert record[11:] not in stored
             stored[record[11:]] = seq
         places = messages_of(self.driver.queue("q"))  # fails when a message is in two
-        assert set(stored.values()) == places.keys()
+        hidden = self.hidden()
+        assert set(stored.values()) == places.keys() | hidden
+        assert not places.keys() & hidden
         leaving = self.leaving()
-        visible = {body for body, seq in stored.items() if seq not in leaving}
+        visible = {body for body, seq in stored.items() if seq not in leaving and seq not in hidden}
         waiting = self.unpublished()
         assert visible | waiting == self.expected.keys()
         assert not visible & waiting
@@ -417,9 +424,13 @@ class ClaimMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_known_of_staged_messages_is_what_is_stored(self) -> None:
+        calls = self.driver.store.scan(Family.STAGED, keys.STAGED_CALL, keys.after(keys.STAGED_CALL))
+        records = [codec.read_staged(value) for _, value in calls]
         known = self.driver.state.transactions
-        sizes = [len(v) for k, v in self.driver.store.scan(Family.STAGED) if k.startswith(b"b")]
-        assert known.size == sum(sizes)
+        assert known.size == sum(record.size for record in records)
+        assert known.hidden() == sorted((record.first, record.first + record.messages) for record in records)
+        staged = {body for producer in self.producers.values() for body in producer.bodies()}
+        assert {self.body_of(seq) for seq in self.hidden()} == staged | self.unpublished()
 
     # Helpers
 
@@ -445,17 +456,14 @@ class ClaimMachine(RuleBasedStateMachine):
         grants = self.driver.queue("q").leases.grants()
         return {seq for grant in grants if grant.claim is not None and grant.claim.acked for seq in grant.members}
 
+    def hidden(self) -> set[int]:
+        """Messages that nobody may see yet."""
+        return {seq for start, end in self.driver.state.transactions.hidden() for seq in range(start, end)}
+
     def unpublished(self) -> set[bytes]:
-        """Messages that are committed and not enqueued yet: they are still staged."""
-        found: set[bytes] = set()
-        for producer in self.driver.state.transactions.producers.values():
-            for key, _ in producer.publishing:
-                batch = self.driver.store.get(
-                    Family.STAGED, keys.staged(keys.STAGED_BATCH, producer.name, producer.last, *key)
-                )
-                assert batch is not None
-                found |= {record[11:] for *_, record in codec.read_staged_messages(batch)}
-        return found
+        """Messages that are committed and not enqueued yet."""
+        publishing = [batch for one in self.driver.state.transactions.producers.values() for _, batch in one.publishing]
+        return {self.body_of(seq) for batch in publishing for seq in range(batch.first, batch.end)}
 
     def count_attempts(self) -> None:
         attempts = self.driver.queue("q").attempts

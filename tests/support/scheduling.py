@@ -46,7 +46,7 @@ class Rings:
         new = list(range(self._last + 1, self._last + count + 1))
         self._last += count
         if cost == 1:
-            key.push_new(lane, new)
+            key.push_many(lane, new)
         else:
             for seq in new:
                 key.push(lane, seq, cost)

@@ -153,10 +153,10 @@ class QueueState:
             self.drr.activate(key)
 
     def make_new_ready(self, lane: Lane, seqs: list[int]) -> None:
-        """Put messages that have just come, at a cost of 1 each, into their lane."""
+        """Put messages that have just come, in order and at a cost of 1 each, into their lane."""
         if seqs:
             key = lane.key
-            key.push_new(lane, seqs)
+            key.push_many(lane, seqs)
             self.ready += len(seqs)
             if key.place <= PARKED:
                 self.drr.activate(key)

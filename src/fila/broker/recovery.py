@@ -6,6 +6,7 @@ the schedule, or into its lane. What refers to nothing any more is removed at th
 """
 
 import struct
+from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,13 +15,13 @@ from fila.broker.claims import plan_removal
 from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.scripts import Scripting
 from fila.broker.state import BrokerState
-from fila.broker.transactions import publisher
+from fila.broker.transactions import batch_of, publisher
 from fila.config import LimitsConfig
 from fila.core.claims import Claim, Group, Part
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
-from fila.core.transactions import Producer, StagedBatch, Transaction
+from fila.core.transactions import Producer, Transaction
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
 
@@ -104,22 +105,24 @@ def _load_producers(state: BrokerState, store: Storage) -> None:
 
 
 def _load_staged(state: BrokerState, store: Storage) -> None:
-    """What is staged, without reading it, and what was committed and is still to be enqueued."""
+    """What is staged, and what was committed and is still to be enqueued."""
     known = state.transactions
+    commits: dict[str, codec.CommitRecord] = {}
     for key, value in store.scan(Family.STAGED, keys.STAGED_PRODUCER, keys.after(keys.STAGED_PRODUCER)):
-        name, record = keys.read_staging_producer(key), codec.read_commit(value)
-        known.producers[name] = Producer(name, record.last, record.heard_at, parts=record.parts)
-    for key, value in store.scan(Family.STAGED, keys.STAGED_INFO, keys.after(keys.STAGED_INFO)):
+        name, commit = keys.read_staging_producer(key), codec.read_commit(value)
+        known.producers[name] = Producer(name, commit.last, commit.heard_at, moved=frozenset(commit.moved))
+        commits[name] = commit
+    for key, value in store.scan(Family.STAGED, keys.STAGED_CALL, keys.after(keys.STAGED_CALL)):
         name, number, part, sequence = keys.read_staged(key)
-        info = codec.read_staged(value)
+        record = codec.read_staged(value)
         producer = known.producers.setdefault(name, Producer(name))
         transaction = producer.open.setdefault(number, Transaction(number, 0))
-        transaction.add((part, sequence), StagedBatch(info.messages, info.size), info.expires_at)
-        known.size += info.size
+        transaction.add((part, sequence), batch_of(record), record.expires_at)
+        known.size += record.size
     for producer in known.producers.values():
         committed = producer.open.pop(producer.last, None)
         if committed is not None:
-            producer.publishing.extend(entry for part in producer.parts for entry in committed.part(part))
+            producer.publishing.extend(committed.in_turn(commits[producer.name].parts, producer.moved))
             state.chores.append(publisher(state, store, producer))
 
 
@@ -173,16 +176,19 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
     here: dict[bytes, _LoadedLane] = {}  # the lanes of the queue whose messages come, by the ends of their keys
     before: bytes | None = None
     apart = found.held.keys() | found.due.keys()
+    hidden = _Ranges(state.transactions.hidden())
     for key, value in store.scan(Family.MESSAGES):
         if before is None or not key.startswith(before):
             (before, _), _ = keys.read_message(key)
             here = {}
         at = len(before)
+        seq = int.from_bytes(key[at : at + keys.SEQ_BYTES], "big")
+        if hidden.starts and seq in hidden:
+            continue
         behind = key[at + keys.SEQ_BYTES :]
         lane = here.get(behind)
         if lane is None:
             lane = here[behind] = lanes[before, behind] = _LoadedLane(*_find_lane(state, (before, behind)))
-        seq = int.from_bytes(key[at : at + keys.SEQ_BYTES], "big")
         if not value.startswith(lane.head):
             lane.read_head(value)
         if len(value) > LARGE_BYTES:
@@ -203,6 +209,18 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
             listed = grant.listed
             state.queues[name].leases.add(grant)
             grant.listed = listed
+
+
+class _Ranges:
+    """Whether a number lies in one of many ranges, which are in order."""
+
+    def __init__(self, ranges: list[tuple[int, int]]) -> None:
+        self.starts = [start for start, _ in ranges]
+        self._ends = [end for _, end in ranges]
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self.starts, number) - 1
+        return at >= 0 and number < self._ends[at]
 
 
 class _LoadedLane:

@@ -3,16 +3,19 @@
 Staging is where a message is judged: it is checked and placed as at an enqueue, and a call with one that is refused is
 refused whole. So a commit has nothing left to refuse but what is missing.
 
+Staged messages are written once, where they will be, under sequence numbers of their own. What hides them is the record
+of the call that staged them: as long as there is one, nobody knows of them, also after a restart.
+
 A commit is one write of bounded size, however much was staged: the number of the transaction and the parts that belong
 to it. From then on it holds. Its messages are enqueued after it, one staged call in a tick, as a chore, which goes on
-after a restart: rewriting all of a large transaction in one tick would make everybody else wait for it. So consumers
+after a restart: making all of a large transaction known in one tick would make everybody else wait for it. So consumers
 see it grow, as they see any producer's batches; nobody sees anything of it before the commit, and all of it is there
 when the commit is answered.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -20,10 +23,11 @@ from fila.broker.commands import CommitTransaction, Incoming, StageEnqueue
 from fila.broker.enqueue import judge, plan_dedup
 from fila.broker.queue import LARGE_BYTES
 from fila.broker.state import BrokerState
-from fila.broker.tick import Tick
+from fila.broker.tick import Arrivals, Tick
 from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument, LimitExceeded, NotStaged, QueueNotFound, quoted
 from fila.core.ids import NS_PER_MS
+from fila.core.pending import Lane
 from fila.core.transactions import BatchKey, Producer, StagedBatch, Transaction
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
@@ -63,19 +67,20 @@ def plan_stage(state: BrokerState, tick: Tick, command: StageEnqueue) -> bool:
     if command.transaction <= producer.last:
         return True
     _check_new(state, producer)
-    batch = _pack(state, tick, command.messages)
+    expires_at = tick.now + (command.ttl_ms or min(DEFAULT_TTL_MS, limits.max_transaction_ttl_ms)) * NS_PER_MS
+    record, stored = _judge_all(state, tick, command.messages, expires_at)
     held = producer.open.get(command.transaction)
     if held is None and sum(len(one.open) for one in known.producers.values()) >= MAX_OPEN:
         raise LimitExceeded(f"{MAX_OPEN} transactions are staged for and not committed, which is the limit")
     transaction = held or Transaction(command.transaction, 0)
     key = (command.part, command.sequence)
-    staged = StagedBatch(len(command.messages), len(batch))
+    staged = batch_of(record)
     _check_room(state, transaction, key, staged)
-    expires_at = tick.now + (command.ttl_ms or min(DEFAULT_TTL_MS, limits.max_transaction_ttl_ms)) * NS_PER_MS
-    info = codec.StagedRecord(staged.messages, staged.size, expires_at)
-    place = (producer.name, transaction.number, *key)
-    tick.batch.put(Family.STAGED, keys.staged(keys.STAGED_BATCH, *place), batch)
-    tick.batch.put(Family.STAGED, keys.staged(keys.STAGED_INFO, *place), codec.staged(info))
+    before = transaction.batches.get(key)
+    if before is not None:
+        _plan_removal(tick, before)
+    tick.batch.put_many(Family.MESSAGES, stored)
+    tick.batch.put(Family.STAGED, keys.staged(producer.name, transaction.number, *key), codec.staged(record))
 
     def commit() -> None:
         known.producers[producer.name] = producer
@@ -124,45 +129,87 @@ def _check_room(state: BrokerState, transaction: Transaction, key: BatchKey, sta
 
 
 class _Spot(NamedTuple):
-    """Where messages of the same headers and priority go."""
+    """Where messages of the same headers, queue and priority go."""
 
     headers: Mapping[str, str]
     """Kept, so that no other headers come to stand in their place in memory"""
-    lane: bytes
+    queue: str
+    priority: int
+    """That the messages were sent with"""
+    number: int
+    """Among those of the call"""
+    place: keys.Place
     delay_ms: int
     head: bytes
     """What their records begin with"""
 
 
-def _pack(state: BrokerState, tick: Tick, messages: list[Incoming]) -> bytes:
-    """The messages as they will be enqueued. Raises why one of them is refused."""
-    entries: list[codec.StagedMessage] = []
-    spots: dict[tuple[str, int, int], _Spot] = {}
-    most_bytes = state.limits.max_payload_bytes
-    for index, message in enumerate(messages):
-        kind = (message.queue, id(message.headers), message.priority)
-        spot = spots.get(kind)
-        if spot is None or message.delay_ms or message.dedup_key or message.payload_bytes > most_bytes:
+def _judge_all(
+    state: BrokerState, tick: Tick, messages: list[Incoming], expires_at: int
+) -> tuple[codec.StagedRecord, list[tuple[bytes, bytes]]]:
+    """What is to be known of messages at their commit, and where to store them. Raises why one of them is refused."""
+    first = state.sequence.reserve(tick.now, len(messages))
+    spots: list[codec.StagedSpot] = []
+    runs: list[codec.StagedRun] = []
+    stored: list[tuple[bytes, bytes]] = []
+    known: dict[int, _Spot] = {}
+    sizes: list[int] = []
+    last: _Spot | None = None
+    last_large = False
+    most_bytes, put_u64 = state.limits.max_payload_bytes, keys.u64
+    for seq, message in enumerate(messages, first):
+        spot = known.get(id(message.headers))
+        if (
+            spot is None
+            or message.delay_ms
+            or message.dedup_key
+            or message.queue != spot.queue
+            or message.priority != spot.priority
+            or message.payload_bytes > most_bytes
+        ):
             try:
-                spot, is_shared = _find_spot(state, tick, message)
+                spot, is_shared = _find_spot(state, tick, message, spots)
             except QueueNotFound:
                 raise
             except BrokerError as error:
-                error.args = (f"message {index} of the batch: {error}",)
+                error.args = (f"message {seq - first} of the batch: {error}",)
                 raise
             if is_shared:
-                spots[kind] = spot
-        _, lane, delay_ms, head = spot
-        entries.append((lane, delay_ms, message.dedup_key, message.payload_bytes, head + message.body))
-    return codec.staged_messages(entries)
+                known[id(message.headers)] = spot
+        _, _, _, number, (before, behind), delay_ms, head = spot
+        record = head + message.body
+        stored.append((before + put_u64(seq) + behind, record))
+        large = len(record) > LARGE_BYTES
+        if spot is not last or large is not last_large:
+            sizes = []
+            runs.append(codec.StagedRun(number, delay_ms, large, message.dedup_key, sizes))
+            last, last_large = spot, large
+        sizes.append(message.payload_bytes)
+    size = sum([len(place) + len(record) for place, record in stored])
+    return codec.StagedRecord(first, size, expires_at, spots, runs), stored
 
 
-def _find_spot(state: BrokerState, tick: Tick, message: Incoming) -> tuple[_Spot, bool]:
+def _find_spot(state: BrokerState, tick: Tick, message: Incoming, spots: list[codec.StagedSpot]) -> tuple[_Spot, bool]:
     """Where a message goes, and whether that holds for all that have its headers and priority, and no delay."""
     queue = state.queue(message.queue)
     placed, priority, delay_ms, head = judge(queue, message, state.limits, tick.now)
-    spot = _Spot(message.headers, keys.joined(keys.lane(queue.name, placed.fairness_key, priority)), delay_ms, head)
-    return spot, queue.hooks is None and not message.delay_ms
+    place = keys.lane(queue.name, placed.fairness_key, priority)
+    spots.append(codec.StagedSpot(keys.joined(place), queue.record.created_at, head))
+    spot = _Spot(message.headers, message.queue, message.priority, len(spots) - 1, place, delay_ms, head)
+    return spot, queue.hooks is None and not message.delay_ms and not message.dedup_key
+
+
+def batch_of(record: codec.StagedRecord) -> StagedBatch:
+    """What is kept in memory of what a call staged."""
+    queues = {keys.name(keys.read_lane(spot.lane)[0]) for spot in record.spots}
+    return StagedBatch(record.first, record.messages, record.size, tuple(queues))
+
+
+def _plan_removal(tick: Tick, staged: StagedBatch) -> None:
+    """Remove messages that a call staged. No others stand between them."""
+    for queue in staged.queues:
+        start, end = (keys.message((queue, b""), seq) for seq in (staged.first, staged.end))
+        tick.batch.delete_range(Family.MESSAGES, start, end)
 
 
 def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitTransaction) -> Committing:
@@ -181,9 +228,12 @@ def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitT
     if len(set(names)) < len(names):
         raise InvalidArgument("a part is named twice")
     transaction = producer.open.get(number) or Transaction(number, 0)
-    publishing = [entry for name, count in command.parts for entry in _whole_part(producer, transaction, name, count)]
+    for name, count in command.parts:
+        _check_whole(producer, transaction, name, count)
+    moved = [name for name in names if transaction.out_of_order(name)]
+    publishing = transaction.in_turn(names, moved)
     _plan_drops(tick, producer, number, set(names))
-    record = codec.CommitRecord(number, tick.now, names if publishing else [])
+    record = codec.CommitRecord(number, tick.now, names, moved)
     tick.batch.put(Family.STAGED, keys.staging_producer(producer.name), codec.commit(record))
 
     def commit() -> None:
@@ -192,7 +242,7 @@ def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitT
         for passed in [one for one in producer.open if one <= number]:
             known.drop(producer, passed)
         known.size += sum(batch.size for _, batch in publishing)
-        producer.publishing, producer.parts = deque(publishing), names
+        producer.publishing, producer.moved = deque(publishing), frozenset(moved)
         if publishing:
             state.chores.append(publisher(state, store, producer))
 
@@ -200,9 +250,8 @@ def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitT
     return Committing(before=False, done=not publishing)
 
 
-def _whole_part(
-    producer: Producer, transaction: Transaction, name: str, count: int
-) -> list[tuple[BatchKey, StagedBatch]]:
+def _check_whole(producer: Producer, transaction: Transaction, name: str, count: int) -> None:
+    """Raises NotStaged."""
     staged = transaction.part(name)
     there = sum(batch.messages for _, batch in staged)
     if not count or there != count or [key[1] for key, _ in staged] != list(range(1, len(staged) + 1)):
@@ -210,20 +259,26 @@ def _whole_part(
             f"part {quoted(name)} of transaction {transaction.number} of {quoted(producer.name)} should have {count} "
             f"messages, {there} are staged: it was not staged whole, or too long ago. Stage it again"
         )
-    return staged
 
 
 def _plan_drops(tick: Tick, producer: Producer, number: int, names: set[str]) -> None:
     """Remove what was staged for earlier transactions, and by parts that are not named."""
-    for mark in (keys.STAGED_BATCH, keys.STAGED_INFO):
-        for passed, transaction in producer.open.items():
-            start = keys.transaction(mark, producer.name, passed)
-            if passed < number:
-                tick.batch.delete_range(Family.STAGED, start, keys.after(start))
-            elif passed == number:
-                for loser in {part for part, _ in transaction.batches} - names:
-                    begin = start + keys.name(loser)
-                    tick.batch.delete_range(Family.STAGED, begin, keys.after(begin))
+    for passed, transaction in producer.open.items():
+        if passed < number:
+            _plan_drop(tick, producer, transaction)
+        elif passed == number:
+            for key, staged in transaction.batches.items():
+                if key[0] not in names:
+                    _plan_removal(tick, staged)
+                    tick.batch.delete(Family.STAGED, keys.staged(producer.name, number, *key))
+
+
+def _plan_drop(tick: Tick, producer: Producer, transaction: Transaction) -> None:
+    """Remove all that was staged for a transaction."""
+    for staged in transaction.batches.values():
+        _plan_removal(tick, staged)
+    start = keys.transaction(producer.name, transaction.number)
+    tick.batch.delete_range(Family.STAGED, start, keys.after(start))
 
 
 def publisher(state: BrokerState, store: Storage, producer: Producer) -> Callable[[Tick], bool]:
@@ -233,16 +288,19 @@ def publisher(state: BrokerState, store: Storage, producer: Producer) -> Callabl
 
 def _plan_publishing(state: BrokerState, store: Storage, producer: Producer, tick: Tick) -> bool:
     key, staged = producer.publishing[0]
-    place = (producer.name, producer.last, *key)
-    batch = store.get(Family.STAGED, keys.staged(keys.STAGED_BATCH, *place))
-    if batch is not None:
-        _plan_messages(state, tick, codec.read_staged_messages(batch))
-    for mark in (keys.STAGED_BATCH, keys.STAGED_INFO):
-        tick.batch.delete(Family.STAGED, keys.staged(mark, *place))
+    place = keys.staged(producer.name, producer.last, *key)
+    value = store.get(Family.STAGED, place)
+    if value is not None:
+        record = codec.read_staged(value)
+        if key[0] in producer.moved:
+            record = _plan_move(state, store, tick, record)
+            _plan_removal(tick, staged)
+        _plan_arrivals(state, tick, record)
+    tick.batch.delete(Family.STAGED, place)
     last = len(producer.publishing) == 1
     if last:
-        record = codec.CommitRecord(producer.last, producer.heard_at, [])
-        tick.batch.put(Family.STAGED, keys.staging_producer(producer.name), codec.commit(record))
+        done = codec.CommitRecord(producer.last, producer.heard_at, [], [])
+        tick.batch.put(Family.STAGED, keys.staging_producer(producer.name), codec.commit(done))
 
     def commit() -> None:
         producer.publishing.popleft()
@@ -252,57 +310,75 @@ def _plan_publishing(state: BrokerState, store: Storage, producer: Producer, tic
     return last
 
 
-def _plan_messages(state: BrokerState, tick: Tick, messages: list[codec.StagedMessage]) -> None:
-    """Enqueue what was judged before. Messages of a queue that is gone have gone with it.
+def _plan_move(state: BrokerState, store: Storage, tick: Tick, record: codec.StagedRecord) -> codec.StagedRecord:
+    """Give messages the next sequence numbers."""
+    lanes = [record.spots[run.spot].lane for run in record.runs for _ in run.sizes]
+    places = [keys.place(lane) for lane in lanes]
+    stored = [keys.message(place, seq) for seq, place in enumerate(places, record.first)]
+    first = state.sequence.reserve(tick.now, len(places))
+    for seq, (place, message) in enumerate(zip(places, store.get_many(Family.MESSAGES, stored), strict=True), first):
+        if message is not None:  # else its queue was deleted
+            tick.batch.put(Family.MESSAGES, keys.message(place, seq), message)
+    return replace(record, first=first)
 
-    What lane and head of a record say is read once for all that follow each other and have the same.
-    """
-    first = state.sequence.reserve(tick.now, len(messages))
-    put, put_u64 = tick.batch.put, keys.u64
-    prefix, head, at_hand = b"", b"", False
-    for seq, (its_lane, delay_ms, dedup_key, payload_bytes, record) in enumerate(messages, first):
-        if its_lane != prefix:
-            prefix, at_hand = its_lane, False
-            name, fairness_key, priority = keys.read_lane(prefix)
-            queue = state.queues.get(name)
-            arrivals = None if queue is None else tick.arrivals_of(queue)
-        if arrivals is None:
+
+class _Target(NamedTuple):
+    """Where messages of one spot arrive."""
+
+    arrivals: Arrivals
+    lane: Lane
+    ready: list[int]
+    weight: int
+    cost: int
+
+
+def _plan_arrivals(state: BrokerState, tick: Tick, record: codec.StagedRecord) -> None:
+    """Enqueue what was judged before. Messages of a queue that is gone have gone with it."""
+    targets = [_find_target(state, tick, spot) for spot in record.spots]
+    behind = record.first
+    for number, delay_ms, large, dedup_key, sizes in record.runs:
+        seqs = range(behind, behind + len(sizes))
+        behind = seqs.stop
+        target = targets[number]
+        if target is None:
             continue
-        if (
-            dedup_key
-            and arrivals.queue.record.dedup_window_ms
-            and plan_dedup(tick, arrivals, dedup_key, seq) is not None
-        ):
+        arrivals, lane, ready, weight, cost = target
+        queue = arrivals.queue
+        in_window = bool(dedup_key and queue.record.dedup_window_ms)
+        if in_window and plan_dedup(tick, arrivals, dedup_key, seqs[0]) is not None:
+            tick.batch.delete(Family.MESSAGES, keys.message(lane.place, seqs[0]))
             continue
-        if not at_hand or not record.startswith(head):
-            head, at_hand = codec.head_of(record), True
-            weight, cost, throttle_keys = codec.read_head(head)
-            lane, ready = arrivals.lane(fairness_key, priority, throttle_keys)
         arrivals.weights[lane.key] = weight
-        if len(record) > LARGE_BYTES:
-            arrivals.large.append(seq)
-        arrivals.sizes[seq] = payload_bytes
-        before, behind = lane.place
-        put(Family.MESSAGES, before + put_u64(seq) + behind, record)
+        arrivals.sizes.update(zip(seqs, sizes, strict=True))
+        if large:
+            arrivals.large += seqs
         if delay_ms:
             due = tick.now + delay_ms * NS_PER_MS
-            put(Family.SCHEDULED, keys.scheduled(due, name, seq), codec.scheduled())
-            arrivals.delayed.append((due, seq, lane, cost))
+            for seq in seqs:
+                tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
+                arrivals.delayed.append((due, seq, lane, cost))
             continue
-        ready.append(seq)
+        ready += seqs
         if cost != 1:
-            arrivals.costs[seq] = cost
-        if arrivals.awaited:
-            arrivals.records.append((seq, record))
+            arrivals.costs.update(dict.fromkeys(seqs, cost))
+        tick.on_commit.append(partial(queue.ledger.begin, seqs, tick.now))
+
+
+def _find_target(state: BrokerState, tick: Tick, spot: codec.StagedSpot) -> _Target | None:
+    name, fairness_key, priority = keys.read_lane(spot.lane)
+    queue = state.queues.get(name)
+    if queue is None or queue.record.created_at != spot.created_at:
+        return None
+    weight, cost, throttle_keys = codec.read_head(spot.head)
+    arrivals = tick.arrivals_of(queue)
+    return _Target(arrivals, *arrivals.lane(fairness_key, priority, throttle_keys), weight, cost)
 
 
 def plan_staged_sweep(state: BrokerState, tick: Tick) -> None:
     """Remove what was not committed in time, and forget producers that were silent for very long."""
     known = state.transactions
     for producer, transaction in known.expired(tick.now, SWEPT):
-        for mark in (keys.STAGED_BATCH, keys.STAGED_INFO):
-            start = keys.transaction(mark, producer.name, transaction.number)
-            tick.batch.delete_range(Family.STAGED, start, keys.after(start))
+        _plan_drop(tick, producer, transaction)
         tick.on_commit.append(partial(known.drop, producer, transaction.number))
     for producer in known.silent(tick.now - SILENT_AFTER, SWEPT):
         tick.batch.delete(Family.STAGED, keys.staging_producer(producer.name))

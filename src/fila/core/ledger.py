@@ -14,7 +14,7 @@ One message in `SAMPLE` is accounted for, because accounting for all would cost 
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fila.core.pending import FairKey, Lane, Taken
@@ -193,6 +193,11 @@ class Ledger:
         """A message that was delivered before is ready again, now or later."""
         if len(self._returned) < MAX_RETURNED:
             self._returned[seq] = (leased, ready)
+
+    def begin(self, seqs: Sequence[int], now: int) -> None:
+        """Messages that have their numbers from earlier wait from now on."""
+        room = MAX_RETURNED - len(self._returned)
+        self._returned.update(dict.fromkeys(seqs[:room], (now, now)) if room > 0 else {})
 
     def was_delayed(self, seq: int, due: int) -> None:
         """A message is ready because its time has come."""

@@ -86,9 +86,13 @@ class Lane:
         else:
             heappush(self.back, seq)
 
-    def push_new(self, seqs: list[int]) -> None:
-        """Add messages that are newer than all that were ever here, in order."""
-        self.fifo.extend(seqs)
+    def push_new(self, seqs: list[int]) -> bool:
+        """Add messages, in order, if they go to the end. Returns whether they do: those that have just come do."""
+        fifo, back = self.fifo, self.back
+        if fifo[-1] > seqs[0] if fifo else back and back[0] > seqs[0]:
+            return False
+        fifo.extend(seqs)
+        return True
 
     def take(self, out: list["Taken"], count: int) -> int:
         """Move the oldest messages, at most `count`, to `out` at a cost of 1 each. Returns how many."""
@@ -275,15 +279,16 @@ class FairKey:
             self.costs[seq] = cost
         self.ready += 1
 
-    def push_new(self, lane: Lane, seqs: list[int]) -> None:
-        """Add messages that are newer than all that were ever in the lane, in order, at a cost of 1 each."""
+    def push_many(self, lane: Lane, seqs: list[int]) -> None:
+        """Add messages to one of this key's lanes, in order, at a cost of 1 each. Those that have just come, and are
+        newer than all others, cost least.
+        """
         held = self._registered(lane)
-        if isinstance(held, Overflow):  # new in their own lane, but perhaps not here
-            for seq in seqs:
-                self.push(lane, seq)
-        else:
-            held.push_new(seqs)
+        if not isinstance(held, Overflow) and held.push_new(seqs):
             self.ready += len(seqs)
+        else:
+            for seq in seqs:
+                self.push(lane, seq, self.costs.get(seq, 1))
 
     def _registered(self, lane: Lane) -> Lane:
         """The lane itself, or the one that stands for it: made since it was empty, or the overflow."""

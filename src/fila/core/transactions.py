@@ -3,11 +3,15 @@
 Rules of this file:
 - a producer's transactions are numbered and committed in rising order; numbers may be left out;
 - what was staged for one that is committed, or was passed over, is never committed again;
-- a call that stages again under the same part and sequence takes the place of the first.
+- a call that stages again under the same part and sequence takes the place of the first;
+- messages have their numbers from when they were staged. So what two parts staged at once is enqueued as it came, and
+  what one part staged is in order if its calls came in order. If they did not, the part gets new numbers.
 """
 
 from collections import deque
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 NONE_YET = -1
 
@@ -19,9 +23,20 @@ BatchKey = tuple[str, int]
 class StagedBatch:
     """What one call staged."""
 
+    first: int
+    """The sequence number of its first message. No other messages have one of theirs, in no queue."""
     messages: int
     size: int
     """In bytes, as it is kept"""
+    queues: tuple[bytes, ...]
+    """Where its messages are, as the store names queues"""
+
+    @property
+    def end(self) -> int:
+        return self.first + self.messages
+
+
+Staged = tuple[BatchKey, StagedBatch]
 
 
 @dataclass(slots=True, eq=False)
@@ -44,9 +59,19 @@ class Transaction:
         self.size += batch.size
         self.expires_at = max(self.expires_at, expires_at)
 
-    def part(self, name: str) -> list[tuple[BatchKey, StagedBatch]]:
+    def part(self, name: str) -> list[Staged]:
         """What was staged under one part, in order."""
-        return sorted(entry for entry in self.batches.items() if entry[0][0] == name)
+        return sorted([entry for entry in self.batches.items() if entry[0][0] == name], key=itemgetter(0))
+
+    def out_of_order(self, name: str) -> bool:
+        """Whether the calls of a part came in another order than that of their numbers."""
+        firsts = [batch.first for _, batch in self.part(name)]
+        return firsts != sorted(firsts)
+
+    def in_turn(self, names: Sequence[str], moved: Container[str]) -> list[Staged]:
+        """What parts have staged, in the order in which it is enqueued: what gets new numbers comes last."""
+        parts = [(name in moved, entry) for name in names for entry in self.part(name)]
+        return [entry for _, entry in sorted(parts, key=lambda each: (each[0], 0 if each[0] else each[1][1].first))]
 
 
 @dataclass(slots=True, eq=False)
@@ -58,10 +83,10 @@ class Producer:
     """The last transaction that was committed"""
     heard_at: int = 0
     open: dict[int, Transaction] = field(default_factory=dict)
-    publishing: deque[tuple[BatchKey, StagedBatch]] = field(default_factory=deque)
+    publishing: deque[Staged] = field(default_factory=deque)
     """What is committed and not enqueued yet, of the last transaction"""
-    parts: list[str] = field(default_factory=list)
-    """The parts that it is of"""
+    moved: frozenset[str] = frozenset()
+    """The parts of it that get new numbers"""
 
 
 class Transactions:
@@ -92,6 +117,13 @@ class Transactions:
         """Producers of whom nothing is staged and nothing was heard after `since`."""
         idle = [one for one in self.producers.values() if not (one.open or one.publishing)]
         return [one for one in idle if one.heard_at < since][:limit]
+
+    def hidden(self) -> list[tuple[int, int]]:
+        """The ranges of sequence numbers of messages that nobody may see yet, in order: first, and end."""
+        opened = [one for producer in self.producers.values() for one in producer.open.values()]
+        staged = [batch for transaction in opened for batch in transaction.batches.values()]
+        committed = [batch for producer in self.producers.values() for _, batch in producer.publishing]
+        return sorted((batch.first, batch.end) for batch in [*staged, *committed])
 
     def drop(self, producer: Producer, number: int) -> None:
         """Forget what was staged for a transaction."""

@@ -1,6 +1,6 @@
 """The seam between the broker and its store: families of ordered keys, read at any time, written in atomic batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Protocol
 
@@ -23,7 +23,7 @@ class Family(IntEnum):
     JOURNAL = 9
     CLAIMS = 10
     STAGED = 11
-    """Messages that nobody sees before their transaction is committed."""
+    """Which messages nobody sees before their transaction is committed."""
 
 
 Change = tuple[Family, bytes, bytes | None, bytes | None]
@@ -43,6 +43,10 @@ class Batch:
 
     def put(self, family: Family, key: bytes, value: bytes) -> None:
         self.changes.append((family, key, value, None))
+
+    def put_many(self, family: Family, entries: Iterable[tuple[bytes, bytes]]) -> None:
+        """Keys and values."""
+        self.changes += [(family, key, value, None) for key, value in entries]
 
     def delete(self, family: Family, key: bytes) -> None:
         self.changes.append((family, key, None, None))

@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import starmap
 from struct import Struct, error, pack, unpack_from
-from typing import Any, TypeVar, get_origin
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 from fila.core.errors import StoreCorrupt
 
@@ -33,10 +33,10 @@ _TEXT_LIMIT = 1024
 _GROUP = Struct(">BQQQ")  # version, epoch, floor, last
 _CLAIM = Struct(">BQQQ?")  # version, token, made at, expires at, sealed
 _PART = Struct(">BQI")  # version, grant, members
-_STAGED = Struct(">BIQQ")  # version, messages, bytes, expires at
+_STAGED = Struct(">BQQQII")  # version, first, bytes, expires at, spots, runs
+_STAGED_SPOT = Struct(">QII")  # created at, bytes of the lane, of the head
+_STAGED_RUN = Struct(">IQ?HI")  # spot, delay, large, bytes of the dedup key, messages
 _COMMIT = Struct(">BQQI")  # version, last, heard at, bytes of the names of parts that are being enqueued
-_STAGED_BATCH = Struct(">BII")  # version, lanes, messages
-_STAGED_MESSAGE = Struct(">IQHII")  # lane, delay, bytes of the dedup key, of the payload, of the record
 _RESULTS_LIMIT = 1_000_000  # the largest batch that can be configured
 
 
@@ -102,13 +102,42 @@ class ClaimRecord:
     sealed: bool
 
 
+class StagedSpot(NamedTuple):
+    """Where messages of one call go that were judged alike."""
+
+    lane: bytes
+    created_at: int
+    """When the queue was created: another one may have its name by the time of the commit."""
+    head: bytes
+    """What their records begin with"""
+
+
+class StagedRun(NamedTuple):
+    """Messages of one call that follow each other and were judged alike. With a dedup key it is a single one."""
+
+    spot: int
+    delay_ms: int
+    large: bool
+    dedup_key: str
+    sizes: Sequence[int]
+    """Bytes of their payloads"""
+
+
 @dataclass(frozen=True, slots=True)
 class StagedRecord:
-    """What is to be known of staged messages without reading them."""
+    """What one call staged: messages that stand where they will be, with what their commit has to know of them."""
 
-    messages: int
+    first: int
+    """The sequence number of the first; the others follow."""
     size: int
+    """In bytes, as they are kept"""
     expires_at: int
+    spots: list[StagedSpot]
+    runs: list[StagedRun]
+
+    @property
+    def messages(self) -> int:
+        return sum(len(run.sizes) for run in self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +148,8 @@ class CommitRecord:
     heard_at: int
     parts: list[str]
     """Of the last transaction, in order, while they are being enqueued; none when they are"""
-
-
-StagedMessage = tuple[bytes, int, str, int, bytes]
-"""A message that is judged and placed, and enqueued when its transaction is committed: lane, delay in milliseconds,
-dedup key, bytes of its payload, record. A bare tuple, for there are very many for a moment."""
+    moved: list[str]
+    """Those of them that get new sequence numbers"""
 
 
 class Failed(IntEnum):
@@ -261,65 +287,57 @@ def read_claim_part(value: bytes) -> tuple[int, "array[int]"]:
 
 
 def staged(record: StagedRecord) -> bytes:
-    return _STAGED.pack(VERSION, record.messages, record.size, record.expires_at)
+    head = _STAGED.pack(VERSION, record.first, record.size, record.expires_at, len(record.spots), len(record.runs))
+    packed = [head]
+    for lane, created_at, opening in record.spots:
+        packed += (_STAGED_SPOT.pack(created_at, len(lane), len(opening)), lane, opening)
+    for spot, delay_ms, large, dedup_key, sizes in record.runs:
+        key = dedup_key.encode()
+        packed += (_STAGED_RUN.pack(spot, delay_ms, large, len(key), len(sizes)), key, pack(f">{len(sizes)}I", *sizes))
+    return b"".join(packed)
 
 
 def read_staged(value: bytes) -> StagedRecord:
-    return StagedRecord(*_unpack(_STAGED, value, "a staged batch"))
+    first, size, expires_at, spot_count, run_count = _unpack(_STAGED, value[: _STAGED.size], "a staged call")
+    spots: list[StagedSpot] = []
+    runs: list[StagedRun] = []
+    at = _STAGED.size
+    try:
+        for _ in range(spot_count):
+            created_at, lane_bytes, head_bytes = _STAGED_SPOT.unpack_from(value, at)
+            at += _STAGED_SPOT.size + lane_bytes + head_bytes
+            middle = at - head_bytes
+            spots.append(StagedSpot(value[middle - lane_bytes : middle], created_at, value[middle:at]))
+        for _ in range(run_count):
+            spot, delay_ms, large, key_bytes, count = _STAGED_RUN.unpack_from(value, at)
+            at += _STAGED_RUN.size + key_bytes
+            dedup_key = value[at - key_bytes : at].decode()
+            runs.append(StagedRun(spot, delay_ms, large, dedup_key, unpack_from(f">{count}I", value, at)))
+            at += 4 * count
+            if spot >= spot_count or not count or (dedup_key and count > 1):
+                raise ValueError("a run that cannot be")
+    except (error, ValueError) as cause:
+        raise StoreCorrupt("a staged call cannot be read") from cause
+    if at != len(value):
+        raise StoreCorrupt("a staged call cannot be read")
+    return StagedRecord(first, size, expires_at, spots, runs)
 
 
 def commit(record: CommitRecord) -> bytes:
-    names = json.dumps(record.parts).encode()
+    names = json.dumps([record.parts, record.moved]).encode()
     return _COMMIT.pack(VERSION, record.last, record.heard_at, len(names)) + names
 
 
 def read_commit(value: bytes) -> CommitRecord:
     last, heard_at, size = _unpack(_COMMIT, value[: _COMMIT.size], "a commit")
     try:
-        parts = json.loads(value[_COMMIT.size :])
-    except ValueError as cause:
+        parts, moved = json.loads(value[_COMMIT.size :])
+        whole = all(isinstance(name, str) for name in [*parts, *moved]) and len(value) == _COMMIT.size + size
+    except (ValueError, TypeError) as cause:
         raise StoreCorrupt("a commit cannot be read") from cause
-    whole = isinstance(parts, list) and all(isinstance(name, str) for name in parts)
-    if not whole or len(value) != _COMMIT.size + size:
+    if not whole or not (isinstance(parts, list) and isinstance(moved, list)):
         raise StoreCorrupt("a commit cannot be read")
-    return CommitRecord(last, heard_at, parts)
-
-
-def staged_messages(messages: Sequence[StagedMessage]) -> bytes:
-    """What one call staged. Lanes, which many messages share, stand once."""
-    lanes: dict[bytes, int] = {}
-    parts: list[bytes] = []
-    write = _STAGED_MESSAGE.pack
-    for lane, delay_ms, dedup_key, payload_bytes, record in messages:
-        at = lanes.setdefault(lane, len(lanes))
-        key = dedup_key.encode() if dedup_key else b""
-        parts += (write(at, delay_ms, len(key), payload_bytes, len(record)), key, record)
-    table = [_LENGTH.pack(len(lane)) + lane for lane in lanes]
-    return b"".join((_STAGED_BATCH.pack(VERSION, len(lanes), len(messages)), *table, *parts))
-
-
-def read_staged_messages(value: bytes) -> list[StagedMessage]:
-    lane_count, count = _unpack(_STAGED_BATCH, value[: _STAGED_BATCH.size], "a staged batch")
-    lanes: list[bytes] = []
-    messages: list[StagedMessage] = []
-    at = _STAGED_BATCH.size
-    try:
-        for _ in range(lane_count):
-            (size,) = _LENGTH.unpack_from(value, at)
-            at += _LENGTH.size + size
-            lanes.append(value[at - size : at])
-        read, fixed_bytes = _STAGED_MESSAGE.unpack_from, _STAGED_MESSAGE.size
-        for _ in range(count):
-            lane, delay_ms, key_bytes, payload_bytes, size = read(value, at)
-            at += fixed_bytes + key_bytes
-            dedup_key = value[at - key_bytes : at].decode() if key_bytes else ""
-            at += size
-            messages.append((lanes[lane], delay_ms, dedup_key, payload_bytes, value[at - size : at]))
-    except (error, IndexError, UnicodeDecodeError) as cause:
-        raise StoreCorrupt("a staged batch cannot be read") from cause
-    if at != len(value):
-        raise StoreCorrupt("a staged batch cannot be read")
-    return messages
+    return CommitRecord(last, heard_at, parts, moved)
 
 
 def attempt(record: AttemptRecord) -> bytes:

@@ -28,7 +28,7 @@ KEY_MARK = b"k"
 PRODUCER_MARK = b"p"
 RECORD_MARK = b"r"
 SEGMENT_MARK = b"s"
-STAGED_BATCH, STAGED_INFO, STAGED_PRODUCER = b"b", b"i", b"p"
+STAGED_CALL, STAGED_PRODUCER = b"c", b"p"
 NEXT_ENTRY = b"n"
 """Where the journal says which number its next entry has, when its records alone do not."""
 SEQ_BYTES = 8
@@ -72,6 +72,12 @@ _queue = lru_cache(maxsize=1024)(name)  # lanes of a queue share it
 def joined(place: Place) -> bytes:
     """A lane in one piece: queue, fairness key, priority."""
     return b"".join(place)
+
+
+def place(lane: bytes) -> Place:
+    """The place of a lane in one piece."""
+    _, at = read_name(lane, 0)
+    return lane[:at], lane[at:]
 
 
 def read_lane(lane: bytes) -> tuple[str, str, int]:
@@ -193,13 +199,13 @@ def read_claim(key: bytes) -> tuple[str, str, list[int]]:
     return queue, name_of_group, [int.from_bytes(key[i : i + SEQ_BYTES], "big") for i in range(at, len(key), SEQ_BYTES)]
 
 
-def transaction(mark: bytes, producer_name: str, number: int) -> bytes:
-    """What all that is staged for a transaction begins with."""
-    return mark + name(producer_name) + u64(number)
+def transaction(producer_name: str, number: int) -> bytes:
+    """What the keys of all calls that staged for a transaction begin with."""
+    return STAGED_CALL + name(producer_name) + u64(number)
 
 
-def staged(mark: bytes, producer_name: str, number: int, part: str, sequence: int) -> bytes:
-    return transaction(mark, producer_name, number) + name(part) + u64(sequence)
+def staged(producer_name: str, number: int, part: str, sequence: int) -> bytes:
+    return transaction(producer_name, number) + name(part) + u64(sequence)
 
 
 def read_staged(key: bytes) -> tuple[str, int, str, int]:

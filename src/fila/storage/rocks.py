@@ -45,10 +45,10 @@ from fila.core.errors import BrokerError, StoreCorrupt, StoreFailed, StoreFull, 
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
 
-FORMAT = 3
+FORMAT = 4
 """Raise it with every change of keys or records that an older broker would misread."""
 
-OLDEST_FORMAT = 3
+OLDEST_FORMAT = 4
 """What was written before the first release is not read."""
 
 FORMAT_FILE = "FILA_FORMAT"
@@ -245,7 +245,7 @@ class RocksStorage:
         return StoreFailed(f"the store in {self._path} could not be read: {cause}")
 
     def _buffer_of(self, family: Family) -> int:
-        return self._write_buffer_bytes if family in (Family.MESSAGES, Family.STAGED) else _SMALL_BUFFER
+        return self._write_buffer_bytes if family is Family.MESSAGES else _SMALL_BUFFER
 
     def _options(self, write_buffer_bytes: int) -> Options:
         options = Options(raw_mode=True)

@@ -54,14 +54,20 @@ def sender(driver: Driver) -> Sender:
     return Sender(driver)
 
 
+def stored(driver: Driver, queue: str = "q") -> dict[int, bytes]:
+    """What the store has of a queue, by sequence number: also what nobody may see."""
+    prefix = driver.queue(queue).prefix
+    found = [(keys.read_message(key)[1], record) for key, record in driver.store.scan(Family.MESSAGES, prefix)]
+    return {seq: record[11:] for seq, record in found}
+
+
 def bodies(driver: Driver, queue: str = "q") -> list[bytes]:
-    """What a queue holds, in the order of enqueueing."""
-    found = {}
-    for key, record in driver.store.scan(Family.MESSAGES):
-        if key.startswith(driver.queue(queue).prefix):
-            found[keys.read_message(key)[1]] = record[11:]
-    assert found.keys() == messages_of(driver.queue(queue)).keys()
-    return [found[seq] for seq in sorted(found)]
+    """What a queue holds, in the order of its messages."""
+    found, there = stored(driver, queue), messages_of(driver.queue(queue)).keys()
+    hidden = {seq for start, end in driver.state.transactions.hidden() for seq in range(start, end)}
+    assert found.keys() == there | (hidden & found.keys())
+    assert not there & hidden
+    return [found[seq] for seq in sorted(there)]
 
 
 def test_what_is_staged_is_nowhere_until_it_is_committed(driver, sender):
@@ -79,12 +85,66 @@ def test_what_is_staged_is_nowhere_until_it_is_committed(driver, sender):
     assert driver.state.transactions.size == 0
 
 
-def test_parts_are_enqueued_in_the_order_of_the_commit_and_each_in_its_own(driver, sender):
-    for part, sequence in (("y", 2), ("x", 2), ("y", 1), ("x", 1)):
+def test_what_parts_stage_at_once_is_enqueued_as_it_came(driver, sender):
+    for part, sequence in (("y", 1), ("x", 1), ("y", 2), ("x", 2)):
         sender.stage(0, f"{part}{sequence}".encode(), part=part, sequence=sequence)
-    sender.commit(0, y=2, x=2)
+    sender.commit(0, x=2, y=2)
     driver.settle_down()
-    assert bodies(driver) == [b"y1", b"y2", b"x1", b"x2"]
+    assert bodies(driver) == [b"y1", b"x1", b"y2", b"x2"]
+
+
+@pytest.mark.parametrize("crash_after", range(6))
+def test_a_part_whose_calls_came_out_of_order_is_put_in_order(driver, sender, crash_after):
+    """The answer to a call was lost, so it was sent again when others had come already."""
+    for part, sequence in (("y", 2), ("x", 1), ("x", 3), ("y", 1), ("x", 2)):
+        sender.stage(0, f"{part}{sequence}".encode(), part=part, sequence=sequence)
+    sender.stage(0, b"z", part="z")
+    sender.commit(0, y=2, x=3, z=1)
+    for _ in range(crash_after):
+        driver.tick()
+    driver.restart()
+    driver.settle_down()
+    assert bodies(driver) == [b"z", b"y1", b"y2", b"x1", b"x2", b"x3"]
+    assert len(driver.store.dump()[Family.STAGED]) == 1
+
+
+def test_messages_have_their_place_from_when_they_were_staged(driver, sender):
+    """Before what came to their fairness key since, also when that is on its way already."""
+    driver.enqueue(incoming("q", b"before"))
+    sender.stage(1, b"staged", b"too")
+    for body in (b"since", b"last"):
+        driver.enqueue(incoming("q", body))
+    consumer = driver.join("q", max_in_flight=1)
+    driver.settle_down()
+    sender.commit(1, x=2)
+    driver.settle_down()
+    assert bodies(driver) == [b"before", b"staged", b"too", b"since", b"last"]
+    (key,) = driver.queue("q").keys.values()
+    found = stored(driver)
+    assert [found[seq] for lane in key.lanes.values() for seq in lane.waiting()] == [
+        b"staged",
+        b"too",
+        b"since",
+        b"last",
+    ]
+    driver.leave(consumer)
+
+
+def test_what_was_staged_waits_from_its_commit_on(driver, sender):
+    sender.stage(1, b"a")
+    driver.now += 500 * MS
+    sender.commit(1, x=1)
+    driver.settle_down()
+    (seq,) = messages_of(driver.queue("q"))
+    queue = driver.queue("q")
+    queue.ledger.ask(seq)
+    driver.now += 20 * MS
+    driver.join("q")
+    driver.settle_down()
+    wait = queue.ledger.answer(seq)
+    assert wait is not None
+    assert 20 * MS <= wait.whole < 500 * MS
+    assert wait.delay == 0
 
 
 def test_a_call_that_is_sent_again_takes_the_place_of_the_first(driver, sender):
@@ -92,6 +152,7 @@ def test_a_call_that_is_sent_again_takes_the_place_of_the_first(driver, sender):
     size = driver.state.transactions.size
     sender.stage(1, b"a", b"b")
     assert driver.state.transactions.size == size
+    assert sorted(stored(driver).values()) == [b"a", b"b"]
     sender.commit(1, x=2)
     driver.settle_down()
     assert bodies(driver) == [b"a", b"b"]
@@ -103,6 +164,7 @@ def test_parts_that_are_not_named_and_earlier_transactions_are_dropped(driver, s
     sender.stage(2, b"won")
     sender.stage(3, b"later")
     sender.commit(2, x=1)
+    assert sorted(stored(driver).values()) == [b"later", b"won"]
     driver.settle_down()
     assert bodies(driver) == [b"won"]
     sender.commit(3, x=1)
@@ -143,6 +205,7 @@ def test_what_is_not_committed_in_time_is_removed(driver, sender):
     driver.advance(1002)
     assert driver.state.transactions.size == 0
     assert driver.store.dump()[Family.STAGED] == {}
+    assert stored(driver) == {}
     with pytest.raises(NotStaged):
         sender.commit(1, x=2)
 
@@ -151,8 +214,11 @@ def test_a_restart_keeps_what_is_staged_and_removes_what_was_too_long(driver, se
     sender.stage(1, b"a", ttl_ms=1000)
     sender.stage(2, b"b")
     driver.restart()
+    assert bodies(driver) == []
+    assert len(stored(driver)) == 2
     driver.now += 2 * SECOND
     driver.settle_down()
+    assert list(stored(driver).values()) == [b"b"]
     assert list(driver.state.transactions.producers["p"].open) == [2]
     sender.commit(2, x=1)
     driver.settle_down()
@@ -228,6 +294,7 @@ def test_fairness_priority_delay_and_dedup_are_as_at_an_enqueue(driver, sender):
     driver.settle_down()
     places = sorted(place[:3] for place in messages_of(driver.queue("q")).values())
     assert places == [("delayed", "default", 5), ("ready", "t", 2)]
+    assert len(stored(driver)) == 2
     driver.advance(1000)
     assert driver.queue("q").ready == 2
 
@@ -241,6 +308,38 @@ def test_messages_of_a_queue_that_is_deleted_go_with_it(driver, sender):
     driver.settle_down()
     assert bodies(driver) == [b"b"]
     driver.restart()
+
+
+@pytest.mark.parametrize("second_first", [False, True])
+def test_messages_of_a_queue_that_was_deleted_are_not_in_one_that_has_its_name_now(driver, sender, second_first):
+    driver.create("other")
+    calls = [(b"a", 1), (b"b", 2)]
+    for body, sequence in reversed(calls) if second_first else calls:
+        sender.stage(1, body, queue="other", sequence=sequence)
+    driver.delete("other")
+    driver.now += MS
+    driver.create("other", created_at=driver.now)
+    sender.stage(1, b"c", queue="other", sequence=3)
+    sender.commit(1, x=3)
+    driver.settle_down()
+    assert bodies(driver, "other") == [b"c"]
+    driver.restart()
+    assert bodies(driver, "other") == [b"c"]
+
+
+def test_large_messages_and_costs_are_known_after_the_commit(driver, sender):
+    driver.create("costly", cost_header="cost")
+    for sequence, (size, cost) in enumerate([(10, 1), (100_000, 1), (10, 7)], 1):
+        sender.stage(1, b"x" * size, queue="costly", headers={"cost": str(cost)}, sequence=sequence)
+    sender.commit(1, x=3)
+    driver.settle_down()
+    _, second, third = sorted(messages_of(driver.queue("costly")))
+    for _ in range(2):
+        queue = driver.queue("costly")
+        assert queue.large == {second}
+        (key,) = queue.keys.values()
+        assert (key.costs, key.ready, key.live) == ({third: 7}, 3, 3)
+        driver.restart()
 
 
 def test_consumers_are_handed_what_was_committed(driver, sender):
@@ -266,7 +365,7 @@ def test_limits_are_refused_with_words(monkeypatch):
         max_batch_messages=3,
         max_transaction_messages=4,
         max_transaction_bytes=400,
-        max_staged_bytes=500,
+        max_staged_bytes=450,
         max_transaction_ttl_ms=1000,
         max_transaction_producers=2,
     )

@@ -126,13 +126,19 @@ def test_a_returned_message_keeps_its_cost():
     assert taken(key)[1] == 7
 
 
-def test_new_messages_are_added_in_one_go():
-    """A batch of new messages is the same as its messages one by one."""
-    one, many = key_with({5: [1, 2]}), key_with({5: [1, 2]})
-    for seq in (3, 4, 5):
-        one.push(one.lanes[5, ()], seq)
-    many.push_new(many.lanes[5, ()], [3, 4, 5])
-    assert one.ready == many.ready == 5
+@given(st.sets(st.integers(0, 60), min_size=1), st.data())
+def test_messages_are_added_in_one_go(numbers, data):
+    """The same as one by one: those that have just come, and those whose place is before or among the others."""
+    late = data.draw(st.sets(st.sampled_from(sorted(numbers)), min_size=1))
+    arrival = data.draw(st.permutations(sorted(numbers - late)))
+    one, many = key_with({5: arrival}), key_with({5: arrival})
+    for key in (one, many):
+        key.take([], data.draw(st.shared(st.integers(0, 60), key="taken")), 60)
+    lane = Lane(one, 5, (b"", b"")), Lane(many, 5, (b"", b""))
+    for seq in sorted(late):
+        one.push(lane[0], seq)
+    many.push_many(lane[1], sorted(late))
+    assert one.ready == many.ready
     assert seqs(taken(one)[0]) == seqs(taken(many)[0])
 
 
@@ -169,7 +175,7 @@ def test_messages_of_many_sets_of_throttles_are_one_queue_in_the_overflow(monkey
     throttles = ThrottleManager()
     key = FairKey("tenant")
     for name, numbers in {"t": [1, 4, 6], "u": [2, 3, 7], "v": [5]}.items():
-        key.push_new(Lane(key, 5, b"", throttles.find_all([name])), numbers)
+        key.push_many(Lane(key, 5, b"", throttles.find_all([name])), numbers)
     out = []
     assert key.take_admitted(out, 100, 100, lambda *_: 1) == 7
     assert [(seq, lane.throttles[0].name) for lane, seq, _ in out] == list(enumerate("tuutvtu", 1))
