@@ -194,16 +194,14 @@ def plan_removal(state: BrokerState, queue: QueueState, claim: Claim, tick: Tick
 
 
 def _plan_acks(tick: Tick, queue: QueueState, grant: Grant) -> None:
-    done = Acked(queue, [], [])
-    for seq, (lane, _, _) in grant.members.items():
-        tick.batch.delete(Family.MESSAGES, keys.message(lane.place, seq))
-        if seq in queue.attempts:
-            drop_history(tick, queue, seq)
-        tick.gone[seq] = False
-        done.seqs.append(seq)
-        done.lanes.append(lane)
-    tick.drop_members(queue, grant, len(done.seqs))
-    tick.acked.append(done)
+    members = grant.members
+    lanes = [lane for lane, _, _ in members.values()]
+    tick.batch.delete_many(Family.MESSAGES, [keys.message(lane.place, seq) for lane, seq, _ in members.values()])
+    for seq in queue.attempts.keys() & members.keys() if queue.attempts else ():
+        drop_history(tick, queue, seq)
+    tick.gone.update(dict.fromkeys(members, False))
+    tick.drop_members(queue, grant, len(members))
+    tick.acked.append(Acked(queue, list(members), lanes))
 
 
 def plan_extend_claims(state: BrokerState, tick: Tick, command: ExtendClaims) -> ExtendedClaims:

@@ -142,7 +142,8 @@ class Drr:
             if key.mark != epoch:
                 key.mark = epoch
                 before.append((key, deficit, key.place))
-            if cap is not None and key.ready and not (key.blocked or key.reaches(cap)):
+            capped = cap is not None and not key.is_within(cap)
+            if capped and cap is not None and key.ready and not (key.blocked or key.reaches(cap)):
                 aside.append((ring, ring.popleft()))
                 continue
             served = 0
@@ -153,8 +154,10 @@ class Drr:
                     taken = len(messages)
                     if key.throttled:
                         trace.note(key)
-                    if key.throttled or cap is not None:
+                    if key.throttled or capped:
                         deficit -= key.take_admitted(messages, deficit, limit, admit, cap)
+                    elif len(backlogged) == 1 and not (sparse or key.costs):
+                        deficit = self._take_turns(key, messages, deficit, limit)
                     else:
                         deficit -= key.take(messages, deficit, limit)
                     served = len(messages) - taken
@@ -173,7 +176,7 @@ class Drr:
                     continue
                 else:  # the limit cut its turn short, or the cap
                     key.deficit = deficit
-                    if cap is None or not limit:
+                    if not (capped and limit):
                         break
                     aside.append((ring, ring.popleft()))
                     continue
@@ -270,6 +273,19 @@ class Drr:
         key.deficit = deficit if deficit > 0 else deficit + key.weight * self.quantum
         key.place = BACKLOGGED
         self._backlogged.append(key)
+
+    def _take_turns(self, key: FairKey, messages: list[Taken], deficit: int, limit: int) -> int:
+        """The turns of a key that is alone follow each other: take them in one go. Returns what is left of the last."""
+        wanted = min(limit, key.ready)
+        share = key.weight * self.quantum
+        ended = max(0, -(-(wanted - deficit) // share))
+        key.take(messages, wanted, wanted)
+        if ended:
+            self.turns += ended
+            self._sparse_run = 0
+            self.round += max(0, ended - self._turns_left)
+            self._turns_left = max(0, self._turns_left - ended)
+        return deficit + ended * share - wanted
 
     def _count_turn(self, ring: deque[FairKey]) -> None:
         self.turns += 1

@@ -352,6 +352,10 @@ class FairKey:
         out[-1] = (owner, seq, cost)
         return cost
 
+    def is_within(self, cap: int) -> bool:
+        """Whether all that waits is known to be no newer than `cap`."""
+        return all(not lane.back and lane.fifo[-1] <= cap for lane in self.lanes.values())
+
     def reaches(self, cap: int) -> bool:
         """Whether something may be tried that is no newer than `cap`."""
         return any(lane.gate is None and lane.oldest <= cap for lane in self.lanes.values())

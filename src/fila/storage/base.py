@@ -51,6 +51,9 @@ class Batch:
     def delete(self, family: Family, key: bytes) -> None:
         self.changes.append((family, key, None, None))
 
+    def delete_many(self, family: Family, keys: Iterable[bytes]) -> None:
+        self.changes += [(family, key, None, None) for key in keys]
+
     def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
         """Delete from `start` up to, not including, `end`."""
         if start < end:

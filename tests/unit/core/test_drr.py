@@ -35,6 +35,19 @@ def test_one_key_is_served_in_order():
     assert seqs(rings.drr.select(50).messages) == list(range(1, 51))
 
 
+@given(st.integers(1, 5), st.integers(1, 5), st.lists(st.integers(1, 25), min_size=1, max_size=6))
+def test_the_turns_of_a_key_that_is_alone_are_those_that_it_would_have_one_by_one(quantum, weight, limits):
+    rings = Rings(quantum=quantum)
+    rings.push("a", sum(limits) + 1, weight=weight)
+    share = weight * quantum
+    taken = 0
+    for limit in limits:
+        assert rings.take(limit) == ["a"] * limit
+        taken += limit
+        (key,) = rings.drr.order()
+        assert (rings.drr.turns, key.deficit) == (taken // share, share - taken % share)
+
+
 def test_only_keys_with_messages_take_part():
     """A key that has nothing gets nothing and holds nobody up (criterion 3)."""
     rings = Rings()
