@@ -117,8 +117,9 @@ def incoming(
     **rest: Any,
 ) -> Incoming:
     """A message as the server hands it in. The body stands for encoded headers and payload."""
-    size = len(body) if payload_bytes is None else payload_bytes
-    return Incoming(queue, headers or {}, body, size, **rest)
+    if payload_bytes is not None:
+        return Incoming(queue, headers or {}, body, payload_bytes, **rest)
+    return Incoming(queue, headers or {}, body, len(body), kind=repr(headers or {}).encode(), **rest)
 
 
 def queue_record(name: str, **settings: Any) -> QueueRecord:

@@ -16,9 +16,9 @@ Outcome = int | BrokerError
 
 
 class Incoming:
-    """A message that a producer sent, not yet judged. Messages that share their headers share their encoded form."""
+    """A message that a producer sent, not yet judged."""
 
-    __slots__ = ("body", "dedup_key", "delay_ms", "headers", "lane", "payload_bytes", "priority", "queue")
+    __slots__ = ("body", "dedup_key", "delay_ms", "headers", "kind", "lane", "payload_bytes", "priority", "queue")
 
     def __init__(
         self,
@@ -29,9 +29,12 @@ class Incoming:
         delay_ms: int = 0,
         priority: int = DEFAULT_PRIORITY,
         dedup_key: str = "",
+        kind: bytes | None = None,
     ) -> None:
         self.queue = queue
         self.headers = headers
+        self.kind = kind
+        """The same for messages with the same headers; None when nobody looked."""
         self.body = body
         """Headers and payload as the producer encoded them. Kept and handed out as it is."""
         self.payload_bytes = payload_bytes

@@ -360,7 +360,7 @@ class Engine:
             queue.keys[key.name] = key
         for dedup_key, (seq, ends) in arrivals.dedup.items():
             queue.dedup.add(dedup_key, seq, ends)
-        for lane, seqs in arrivals.lanes.values():
+        for lane, seqs in arrivals.lanes.items():
             lane.key.live += len(seqs)
             if arrivals.costs:
                 lane.key.costs.update((seq, arrivals.costs[seq]) for seq in seqs if seq in arrivals.costs)

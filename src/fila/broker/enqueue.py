@@ -6,9 +6,9 @@ from typing import NamedTuple
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
 from fila.broker.placement import place
-from fila.broker.queue import LARGE_BYTES, QueueState
+from fila.broker.queue import LARGE_BYTES, QueueState, Spot
 from fila.broker.state import BrokerState
-from fila.broker.tick import Arrivals, Spot, Tick
+from fila.broker.tick import Arrivals, Tick
 from fila.config import LimitsConfig
 from fila.core import errors
 from fila.core.dedup import SEQUENCES_KEPT
@@ -51,13 +51,14 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
     put, put_u64 = tick.batch.put, keys.u64
     for seq, message in enumerate(messages, first):
         arrivals = tick.arrivals.get(message.queue)
-        spot = arrivals.spots.get(id(message.headers)) if arrivals is not None else None
+        spot = arrivals.queue.spots.get(message.kind) if arrivals is not None else None
         if (
             spot is None
             or message.delay_ms
             or message.dedup_key
             or message.priority != spot.priority
             or message.payload_bytes > most_bytes
+            or not (spot.lane.key.live or (arrivals and arrivals.has_made(spot.lane.key)))
         ):
             try:
                 arrivals = arrivals or tick.arrivals_of(state.queue(message.queue))
@@ -70,9 +71,11 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
                 continue
             spot = found
         assert arrivals is not None
-        _, _, placed, lane, ready, head, delay_ms = spot
+        _, lane, weight, cost, head, delay_ms = spot
         message.lane = lane
-        arrivals.weights[lane.key] = placed.weight
+        key = lane.key
+        if arrivals.weights or key.weight != weight or not key.live:
+            arrivals.weights[key] = weight
         record = head + message.body
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
@@ -82,11 +85,11 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         if delay_ms:
             due = tick.now + delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
-            arrivals.delayed.append((due, seq, lane, placed.cost))
+            arrivals.delayed.append((due, seq, lane, cost))
             continue
-        ready.append(seq)
-        if placed.cost != 1:
-            arrivals.costs[seq] = placed.cost
+        arrivals.entering(lane).append(seq)
+        if cost != 1:
+            arrivals.costs[seq] = cost
         if arrivals.awaited:
             arrivals.records.append((seq, record))
     numbers = range(first, first + len(messages))
@@ -96,7 +99,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
 def _find_spot(limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: Incoming, seq: int) -> Spot | int:
     """Where a message goes, or the one that has its dedup key already. Raises BrokerError for one that is refused.
 
-    What only its headers decide is noted for others that have the same.
+    What only its headers decide is remembered for others that have the same.
     """
     queue = arrivals.queue
     placed, priority, delay_ms, head = judge(queue, message, limits, tick.now)
@@ -104,10 +107,10 @@ def _find_spot(limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: In
         earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
         if earlier is not None:
             return earlier
-    lane, ready = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
-    spot = Spot(message.headers, message.priority, placed, lane, ready, head, delay_ms)
-    if queue.hooks is None and not delay_ms:
-        arrivals.spots[id(message.headers)] = spot
+    lane = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
+    spot = Spot(message.priority, lane, placed.weight, placed.cost, head, delay_ms)
+    if message.kind is not None and queue.hooks is None and not delay_ms:
+        queue.remember(message.kind, spot)
     return spot
 
 

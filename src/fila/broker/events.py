@@ -131,7 +131,7 @@ class Events:
     def _add_arrivals(self, arrivals: Arrivals) -> None:
         lanes: list[Lane] = []
         seqs: list[int] = []
-        for lane, ready in arrivals.lanes.values():
+        for lane, ready in arrivals.lanes.items():
             lanes += [lane] * len(ready)
             seqs += ready
         costs, until = [1], [0]

@@ -134,7 +134,7 @@ def _bury(store: Storage, tick: Tick, failed: FailedAttempt, attempts: int, grav
     graves = grave.queue
     lane, _, cost = failed.grant.members[seq]
     arrivals = tick.arrivals_of(graves)
-    place, _ = arrivals.lane(lane.key.name, lane.priority)
+    place = arrivals.lane(lane.key.name, lane.priority)
     arrivals.weights[place.key], _, _ = codec.read_head(codec.head_of(grave.record))
     batch.delete(Family.MESSAGES, keys.message(lane.place, seq))
     batch.put(Family.MESSAGES, keys.message(place.place, seq), grave.record)

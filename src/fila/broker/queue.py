@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fila.core.claims import Group
 from fila.core.consumers import Consumers
@@ -23,12 +24,27 @@ from fila.storage.codec import Failed, QueueRecord
 LARGE_BYTES = 64 << 10
 MAX_DEPARTED = 10_000
 """Fairness keys whose deliveries are remembered after they are gone, until somebody asks."""
+SPOTS, SPOTS_PER_KEY = 1024, 2
+"""For how many different headers it is remembered where messages go: so many, and so many more for each key"""
 DEAD_LETTERS = ".dlq"
 """How the names of dead-letter queues end."""
 
 
 def dead_letter_name(queue: str) -> str:
     return queue + DEAD_LETTERS
+
+
+class Spot(NamedTuple):
+    """Where messages go that have the same headers and nothing special: found once for all of them."""
+
+    priority: int
+    """That the messages were sent with"""
+    lane: Lane
+    weight: int
+    cost: int
+    head: bytes
+    """What their records begin with"""
+    delay_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -78,6 +94,7 @@ class QueueState:
         "record",
         "retry",
         "schedule",
+        "spots",
         "throttles",
         "visibility_ns",
     )
@@ -109,6 +126,8 @@ class QueueState:
 
     def configure(self, record: QueueRecord, hooks: Hooks | None) -> None:
         """Go by these settings and hooks from now on."""
+        self.spots: dict[bytes | None, Spot] = {}
+        """By what is the same for the same headers. A spot whose key has no message may be one of the past."""
         self.record = record
         self.hooks = hooks
         self.visibility_ns = record.visibility_timeout_ms * NS_PER_MS
@@ -143,6 +162,16 @@ class QueueState:
     def find_lane(self, key: str, priority: int, throttles: tuple[Throttle, ...] = ()) -> Lane | None:
         known = self.keys.get(key)
         return known.lanes.get((priority, throttles)) if known is not None else None
+
+    def remember(self, kind: bytes, spot: Spot) -> None:
+        """Know where messages with these headers go."""
+        self._forget_spots()
+        self.spots[kind] = spot
+
+    def _forget_spots(self) -> None:
+        """When there are many more than keys: headers may be different for every message, or most keys gone."""
+        if len(self.spots) > SPOTS + SPOTS_PER_KEY * len(self.keys):
+            self.spots.clear()
 
     def make_ready(self, lane: Lane, seq: int, cost: int) -> None:
         """Put a message that already belongs to this queue into its lane."""
@@ -194,6 +223,7 @@ class QueueState:
         if key.live or key.place != IDLE:
             return
         gone = self.keys.pop(key.name, None)
+        self._forget_spots()
         if gone is not None and self.departed is not None:
             known = self.departed.get(key.name, 0)
             if known or len(self.departed) < MAX_DEPARTED:

@@ -70,7 +70,7 @@ def plan_redrive(state: BrokerState, store: Storage, tick: Tick, command: Redriv
     arrivals = tick.arrivals_of(source)
     for place, old, record in moving:
         weight, cost, throttle_keys = codec.read_head(codec.head_of(record))
-        lane, _ = arrivals.lane(place.key, place.priority, throttle_keys)
+        lane = arrivals.lane(place.key, place.priority, throttle_keys)
         if not lane.key.live:  # else its weight is that of a message that came later, or about then
             arrivals.weights[lane.key] = weight
         _plan_removal(tick, leaving, place, old)

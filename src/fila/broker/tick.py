@@ -5,9 +5,9 @@ Planning fills a tick and changes nothing else. What one plan decided is visible
 and the schedule hand out is taken from them at once, and given back if the write fails.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from fila.broker.commands import ExtendGroup, Failure, Outcome, Place
 from fila.broker.queue import QueueState
@@ -15,7 +15,6 @@ from fila.core.consumers import Consumer
 from fila.core.drr import Selection
 from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
-from fila.core.policy import Placement
 from fila.core.schedule import Delayed
 from fila.storage import keys
 from fila.storage.base import Batch, Family
@@ -31,10 +30,10 @@ class Arrivals:
     """Whether there are consumers, so that the messages will be read soon"""
     keys: dict[str, FairKey] = field(default_factory=dict)
     """Keys that the queue does not know yet."""
-    lanes: dict[tuple[str, int, tuple[str, ...]], tuple[Lane, list[int]]] = field(default_factory=dict)
-    """(fairness key, priority, throttle keys) -> the lane and the messages that enter it"""
-    spots: dict[int, "Spot"] = field(default_factory=dict)
-    """Of messages without delay, by the identity of their headers"""
+    lanes: dict[Lane, list[int]] = field(default_factory=dict)
+    """The messages that enter each lane, in order"""
+    new_lanes: dict[tuple[str, int, tuple[str, ...]], Lane] = field(default_factory=dict)
+    """Lanes that the queue does not know yet, by fairness key, priority and throttle keys"""
     costs: dict[int, int] = field(default_factory=dict)
     """Of messages that are ready and whose cost is not 1"""
     weights: dict[FairKey, int] = field(default_factory=dict)
@@ -49,43 +48,32 @@ class Arrivals:
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Dedup key -> (sequence number, end of its window)"""
 
-    def lane(self, key: str, priority: int, throttle_keys: tuple[str, ...] = ()) -> tuple[Lane, list[int]]:
+    def lane(self, key: str, priority: int, throttle_keys: tuple[str, ...] = ()) -> Lane:
         """The lane of a key, made new if the queue has none; the queue learns of it when the tick is durable.
 
         Throttle keys are sorted, without repetition.
         """
-        found = self.lanes.get((key, priority, throttle_keys))
+        queue = self.queue
+        throttles = queue.throttles.find_all(throttle_keys) if throttle_keys else ()
+        lane = queue.find_lane(key, priority, throttles) or self.new_lanes.get((key, priority, throttle_keys))
+        if lane is None:
+            owner = queue.keys.get(key) or self.keys.get(key)
+            if owner is None:
+                owner = self.keys[key] = FairKey(key)
+            lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
+            self.new_lanes[key, priority, throttle_keys] = lane
+        return lane
+
+    def has_made(self, key: FairKey) -> bool:
+        """Whether a key is one that the queue does not know yet."""
+        return self.keys.get(key.name) is key
+
+    def entering(self, lane: Lane) -> list[int]:
+        """The messages that enter a lane, to be added to."""
+        found = self.lanes.get(lane)
         if found is None:
-            queue = self.queue
-            throttles = queue.throttles.find_all(throttle_keys) if throttle_keys else ()
-            lane = queue.find_lane(key, priority, throttles)
-            if lane is None:
-                owner = queue.keys.get(key) or self.keys.get(key)
-                if owner is None:
-                    owner = self.keys[key] = FairKey(key)
-                lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
-            found = self.lanes[key, priority, throttle_keys] = (lane, [])
+            found = self.lanes[lane] = []
         return found
-
-
-class Spot(NamedTuple):
-    """Where messages go: those of the same headers to the same, which is found once in a tick.
-
-    Does not know the arrivals that it belongs to: a circle would keep every message of a tick until the garbage
-    collector comes by, and make that its main work.
-    """
-
-    headers: Mapping[str, str]
-    """Kept, so that no other headers come to stand in their place in memory"""
-    priority: int
-    """That the messages were sent with"""
-    placed: Placement
-    lane: Lane
-    ready: list[int]
-    """The messages that enter the lane"""
-    head: bytes
-    """What their records begin with"""
-    delay_ms: int
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ when the commit is answered.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -129,10 +129,8 @@ def _check_room(state: BrokerState, transaction: Transaction, key: BatchKey, sta
 
 
 class _Spot(NamedTuple):
-    """Where messages of the same headers, queue and priority go."""
+    """Where messages of the same kind, queue and priority go."""
 
-    headers: Mapping[str, str]
-    """Kept, so that no other headers come to stand in their place in memory"""
     queue: str
     priority: int
     """That the messages were sent with"""
@@ -152,13 +150,13 @@ def _judge_all(
     spots: list[codec.StagedSpot] = []
     runs: list[codec.StagedRun] = []
     stored: list[tuple[bytes, bytes]] = []
-    known: dict[int, _Spot] = {}
+    known: dict[bytes | None, _Spot] = {}
     sizes: list[int] = []
     last: _Spot | None = None
     last_large = False
     most_bytes, put_u64 = state.limits.max_payload_bytes, keys.u64
     for seq, message in enumerate(messages, first):
-        spot = known.get(id(message.headers))
+        spot = known.get(message.kind)
         if (
             spot is None
             or message.delay_ms
@@ -175,8 +173,8 @@ def _judge_all(
                 error.args = (f"message {seq - first} of the batch: {error}",)
                 raise
             if is_shared:
-                known[id(message.headers)] = spot
-        _, _, _, number, (before, behind), delay_ms, head = spot
+                known[message.kind] = spot
+        _, _, number, (before, behind), delay_ms, head = spot
         record = head + message.body
         stored.append((before + put_u64(seq) + behind, record))
         large = len(record) > LARGE_BYTES
@@ -195,8 +193,9 @@ def _find_spot(state: BrokerState, tick: Tick, message: Incoming, spots: list[co
     placed, priority, delay_ms, head = judge(queue, message, state.limits, tick.now)
     place = keys.lane(queue.name, placed.fairness_key, priority)
     spots.append(codec.StagedSpot(keys.joined(place), queue.record.created_at, head))
-    spot = _Spot(message.headers, message.queue, message.priority, len(spots) - 1, place, delay_ms, head)
-    return spot, queue.hooks is None and not message.delay_ms and not message.dedup_key
+    spot = _Spot(message.queue, message.priority, len(spots) - 1, place, delay_ms, head)
+    special = message.kind is None or message.delay_ms or message.dedup_key or queue.hooks is not None
+    return spot, not special
 
 
 def batch_of(record: codec.StagedRecord) -> StagedBatch:
@@ -327,7 +326,6 @@ class _Target(NamedTuple):
 
     arrivals: Arrivals
     lane: Lane
-    ready: list[int]
     weight: int
     cost: int
 
@@ -342,7 +340,7 @@ def _plan_arrivals(state: BrokerState, tick: Tick, record: codec.StagedRecord) -
         target = targets[number]
         if target is None:
             continue
-        arrivals, lane, ready, weight, cost = target
+        arrivals, lane, weight, cost = target
         queue = arrivals.queue
         in_window = bool(dedup_key and queue.record.dedup_window_ms)
         if in_window and plan_dedup(tick, arrivals, dedup_key, seqs[0]) is not None:
@@ -358,7 +356,7 @@ def _plan_arrivals(state: BrokerState, tick: Tick, record: codec.StagedRecord) -
                 tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
                 arrivals.delayed.append((due, seq, lane, cost))
             continue
-        ready += seqs
+        arrivals.entering(lane).extend(seqs)
         if cost != 1:
             arrivals.costs.update(dict.fromkeys(seqs, cost))
         tick.on_commit.append(partial(queue.ledger.begin, seqs, tick.now))
@@ -371,7 +369,7 @@ def _find_target(state: BrokerState, tick: Tick, spot: codec.StagedSpot) -> _Tar
         return None
     weight, cost, throttle_keys = codec.read_head(spot.head)
     arrivals = tick.arrivals_of(queue)
-    return _Target(arrivals, *arrivals.lane(fairness_key, priority, throttle_keys), weight, cost)
+    return _Target(arrivals, arrivals.lane(fairness_key, priority, throttle_keys), weight, cost)
 
 
 def plan_staged_sweep(state: BrokerState, tick: Tick) -> None:

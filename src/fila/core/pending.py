@@ -21,6 +21,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fila.core.policy import MAX_PRIORITY
 from fila.core.throttle import Throttle
 
 if TYPE_CHECKING:
@@ -33,17 +34,21 @@ MAX_LANES = 64
 LaneId = tuple[int, tuple[Throttle, ...] | None]
 """Priority and throttles; None for the overflow."""
 
+_PLAIN: list[LaneId] = [(priority, ()) for priority in range(MAX_PRIORITY + 1)]
+"""Of lanes without throttles, which nearly all are"""
+
 
 class Lane:
     """The waiting messages of one fairness key that share a priority and a set of throttles."""
 
-    __slots__ = ("back", "encoded", "fifo", "gate", "holdups", "key", "need", "place", "priority", "throttles")
+    __slots__ = ("back", "encoded", "fifo", "gate", "holdups", "id", "key", "need", "place", "priority", "throttles")
 
     def __init__(
         self, key: "FairKey", priority: int, place: tuple[bytes, bytes], throttles: tuple[Throttle, ...] = ()
     ) -> None:
         self.key = key
         self.priority = priority
+        self.id: LaneId = (priority, throttles) if throttles else _PLAIN[priority]
         self.place = place
         """Where the store keeps the lane's messages. Opaque here."""
         self.encoded: object = None
@@ -62,10 +67,6 @@ class Lane:
 
     def __len__(self) -> int:
         return len(self.fifo) + len(self.back)
-
-    @property
-    def id(self) -> LaneId:
-        return self.priority, self.throttles
 
     @property
     def oldest(self) -> int:
@@ -181,12 +182,9 @@ class Overflow(Lane):
 
     def __init__(self, key: "FairKey", priority: int) -> None:
         super().__init__(key, priority, (b"", b""))
+        self.id = (priority, None)
         self.lanes: dict[int, Lane] = {}
         """Of each message, the lane that it would be in."""
-
-    @property
-    def id(self) -> LaneId:
-        return self.priority, None
 
     def throttles_of(self, seq: int) -> tuple[Throttle, ...]:
         return self.lanes[seq].throttles
@@ -283,7 +281,9 @@ class FairKey:
         """Add messages to one of this key's lanes, in order, at a cost of 1 each. Those that have just come, and are
         newer than all others, cost least.
         """
-        held = self._registered(lane)
+        held = self.lanes.get(lane.id)
+        if held is None:
+            held = self._registered(lane)
         if not isinstance(held, Overflow) and held.push_new(seqs):
             self.ready += len(seqs)
         else:

@@ -27,6 +27,7 @@ _LEASE_ID, _LEASE_BYTES = b"\x42\x10", 18  # a token is always 16 digits long
 _ID, _METADATA, _TIMESTAMPS = b"\x0a\x24", b"\x22", b"\x2a"  # an id is always 36 bytes long
 _IN_RESPONSE = b"\x0a"
 _QUEUE, _HEADERS, _PAYLOAD = 0x0A, 0x12, 0x1A
+_NAME, _VALUE = 0x0A, 0x12  # of a header
 _LONG = 128  # a byte from here on says that a varint goes on
 _MAX_SHIFT = 28  # a length has at most five bytes
 _CACHED_HEADER_BYTES = 512
@@ -70,6 +71,26 @@ def _read_any(encoded: bytes, queue: str) -> Incoming:
         raise InvalidArgument("a message of the batch cannot be decoded") from cause
 
 
+class _Plain(Incoming):
+    """A message whose headers are read when somebody asks: few are looked at, because many have the same."""
+
+    __slots__ = ()
+
+    def __init__(self, queue: str, kind: bytes, body: bytes, payload_bytes: int) -> None:
+        self.queue = queue
+        self.kind = kind
+        self.body = body
+        self.payload_bytes = payload_bytes
+        self.delay_ms = 0
+        self.priority = DEFAULT_PRIORITY
+        self.dedup_key = ""
+        self.lane = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:  # type: ignore[override]
+        return _read_headers(self.kind) or _NO_HEADERS if self.kind else _NO_HEADERS
+
+
 def _read_plain(encoded: bytes, queue: str) -> Incoming | None:
     """A message that is nothing but short headers and a payload, as nearly all are: its bytes are its body.
 
@@ -84,8 +105,13 @@ def _read_plain(encoded: bytes, queue: str) -> Incoming | None:
             queue = _read_name(encoded[2:at]) or queue
             encoded = encoded[at:]
         at, end = 0, len(encoded)
+        usual = True
         while at < end and encoded[at] == _HEADERS and encoded[at + 1] < _LONG:
-            at += 2 + encoded[at + 1]
+            value = at + 4 + encoded[at + 3]
+            behind = at + 2 + encoded[at + 1]
+            usual = usual and encoded[at + 2] == _NAME and encoded[value] == _VALUE
+            usual = usual and value + 2 + encoded[value + 1] == behind
+            at = behind
         payload = at
         if at < end:
             if encoded[at] != _PAYLOAD:
@@ -99,10 +125,12 @@ def _read_plain(encoded: bytes, queue: str) -> Incoming | None:
                 return None
     except (IndexError, UnicodeDecodeError):
         return None
-    if at > _CACHED_HEADER_BYTES:
+    if at > _CACHED_HEADER_BYTES or at > end:
         return None
-    headers = _read_headers(encoded[:at]) if at else _NO_HEADERS
-    return None if headers is None else Incoming(queue, headers, encoded, end - payload)
+    kind = encoded[:at]
+    if not (usual and kind.isascii()) and _read_headers(kind) is None:
+        return None
+    return _Plain(queue, kind, encoded, end - payload)
 
 
 @lru_cache(maxsize=1024)
@@ -127,8 +155,12 @@ def read_body(body: bytes) -> tuple[Mapping[str, str], int]:
 
 def add_header(message: Incoming, name: str, value: str) -> None:
     """Give a message a header that it does not have. Fields of protobuf may stand in any order."""
-    message.headers = {**message.headers, name: value}
-    message.body = service_pb2.EnqueueRequest(headers={name: value}).SerializeToString() + message.body
+    header = service_pb2.EnqueueRequest(headers={name: value}).SerializeToString()
+    message.body = header + message.body
+    if message.kind is None:
+        message.headers = {**message.headers, name: value}
+    else:
+        message.kind = header + message.kind
 
 
 def write_outcomes(ids: MessageIds, outcomes: Sequence[Outcome], sequence: int) -> bytes:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fila.broker import engine
-from fila.broker.commands import Incoming
+from fila.broker import engine, queue
+from fila.broker.commands import Incoming, UpdateQueue
 from fila.core.dedup import SEQUENCES_KEPT
-from fila.core.errors import LimitExceeded, QueueNotFound, StaleSequence
+from fila.core.errors import LimitExceeded, QueueNotFound, StaleSequence, StoreFailed
 from fila.storage.base import Family
 from tests.helpers.broker import MS, SECOND, Driver, incoming, messages_of
 
@@ -77,6 +77,55 @@ class TestSharedHeaders:
         light, heavy = {"tenant": "ada", "weight": "1"}, {"tenant": "ada", "weight": "7"}
         driver.enqueue(*[incoming("q", headers=headers) for headers in (heavy, light, heavy, light)])
         assert driver.queue("q").keys["ada"].weight == 1
+
+    def test_what_is_remembered_ends_with_the_settings_that_it_came_of(self, driver):
+        headers = {"tenant": "ada", "region": "north"}
+        driver.send("q", headers=headers)
+        driver.ask(lambda reply: UpdateQueue("q", {"fairness_header": "region"}, reply))
+        driver.send("q", headers=headers)
+        assert {key.name: key.ready for key in driver.queue("q").keys.values()} == {"ada": 1, "north": 1}
+
+    def test_a_key_that_was_forgotten_is_found_again(self, driver):
+        consumer = driver.join("q", 1)
+        for _ in range(3):
+            seqs = driver.enqueue(*[incoming("q", headers=self.ADA), incoming("q", headers=self.ADA)])
+            for seq in seqs:
+                driver.settle_down()
+                (got,) = consumer.take()
+                assert driver.state.ids.seq(got.id) == seq
+                driver.ack("q", got.id)
+            driver.settle_down()
+            assert messages_of(driver.queue("q")) == {}
+        driver.send("q", headers=self.ADA)
+        driver.restart()
+        assert [(key.name, key.ready, key.live) for key in driver.queue("q").keys.values()] == [("ada", 1, 1)]
+
+    def test_a_key_of_a_write_that_failed_is_made_anew(self, driver):
+        driver.store.failing = True
+        with pytest.raises(StoreFailed):
+            driver.send("q", headers=self.ADA)
+        driver.store.failing = False
+        driver.advance(1000)
+        driver.send("q", headers=self.ADA)
+        driver.send("q", headers=self.ADA)
+        assert [(key.name, key.ready, key.live) for key in driver.queue("q").keys.values()] == [("ada", 2, 2)]
+
+    def test_what_is_remembered_is_bounded(self, driver, monkeypatch):
+        """By what there is: headers may be new with every message, and keys may go."""
+        monkeypatch.setattr(queue, "SPOTS", 10)
+        for number in range(100):
+            driver.send("q", headers={"tenant": str(number % 5), "request": str(number)})
+            assert len(driver.queue("q").spots) <= 10 + queue.SPOTS_PER_KEY * 5 + 1
+        for number in range(100):
+            driver.send("q", headers={"tenant": str(number)})
+        assert len(driver.queue("q").spots) > 50
+        consumer = driver.join("q", 200)
+        driver.settle_down()
+        for got in consumer.take():
+            driver.ack("q", got.id)
+        driver.settle_down()
+        assert not driver.queue("q").keys
+        assert len(driver.queue("q").spots) <= 10
 
     def test_a_large_payload_among_small_ones_is_refused(self, driver):
         limit = driver.engine.state.limits.max_payload_bytes
