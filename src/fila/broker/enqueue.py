@@ -14,6 +14,7 @@ from fila.core import errors
 from fila.core.dedup import SEQUENCES_KEPT
 from fila.core.errors import BrokerError, StaleSequence
 from fila.core.ids import NS_PER_MS
+from fila.core.pending import Lane
 from fila.core.policy import Placement
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
@@ -56,9 +57,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             spot is None
             or message.delay_ms
             or message.dedup_key
-            or message.priority != spot.priority
+            or message.priority != spot.sent
             or message.payload_bytes > most_bytes
-            or not (spot.lane.key.live or (arrivals and arrivals.has_made(spot.lane.key)))
         ):
             try:
                 arrivals = arrivals or tick.arrivals_of(state.queue(message.queue))
@@ -71,7 +71,10 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
                 continue
             spot = found
         assert arrivals is not None
-        _, lane, weight, cost, head, delay_ms = spot
+        _, where, lane, weight, cost, head, delay_ms = spot
+        if not lane.fifo:
+            made = arrivals.new_lanes.get(where)
+            lane = made if made is not None else _find_again(arrivals, message.kind, spot)
         message.lane = lane
         key = lane.key
         if arrivals.weights or key.weight != weight or not key.live:
@@ -107,11 +110,19 @@ def _find_spot(limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: In
         earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
         if earlier is not None:
             return earlier
-    lane = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
-    spot = Spot(message.priority, lane, placed.weight, placed.cost, head, delay_ms)
+    where = (placed.fairness_key, priority, placed.throttle_keys)
+    spot = Spot(message.priority, where, arrivals.lane(*where), placed.weight, placed.cost, head, delay_ms)
     if message.kind is not None and queue.hooks is None and not delay_ms:
         queue.remember(message.kind, spot)
     return spot
+
+
+def _find_again(arrivals: Arrivals, kind: bytes | None, spot: Spot) -> Lane:
+    """The lane of messages whose last one was empty when it was looked at."""
+    lane = arrivals.lane(*spot.place)
+    if lane is not spot.lane and kind in arrivals.queue.spots:
+        arrivals.queue.spots[kind] = spot._replace(lane=lane)
+    return lane
 
 
 class Judged(NamedTuple):

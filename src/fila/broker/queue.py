@@ -24,7 +24,7 @@ from fila.storage.codec import Failed, QueueRecord
 LARGE_BYTES = 64 << 10
 MAX_DEPARTED = 10_000
 """Fairness keys whose deliveries are remembered after they are gone, until somebody asks."""
-SPOTS, SPOTS_PER_KEY = 1024, 2
+SPOTS, SPOTS_PER_KEY = 256, 2
 """For how many different headers it is remembered where messages go: so many, and so many more for each key"""
 DEAD_LETTERS = ".dlq"
 """How the names of dead-letter queues end."""
@@ -35,16 +35,19 @@ def dead_letter_name(queue: str) -> str:
 
 
 class Spot(NamedTuple):
-    """Where messages go that have the same headers and nothing special: found once for all of them."""
+    """Where messages go that have the same headers: found once for all of them. The settings of the queue decide."""
 
-    priority: int
-    """That the messages were sent with"""
+    sent: int
+    """The priority that the messages were sent with"""
+    place: tuple[str, int, tuple[str, ...]]
+    """Fairness key, priority and throttle keys"""
     lane: Lane
+    """Theirs while messages wait in it. Later there may be another."""
     weight: int
     cost: int
     head: bytes
     """What their records begin with"""
-    delay_ms: int = 0
+    delay_ms: int
 
 
 @dataclass(slots=True)
@@ -127,7 +130,7 @@ class QueueState:
     def configure(self, record: QueueRecord, hooks: Hooks | None) -> None:
         """Go by these settings and hooks from now on."""
         self.spots: dict[bytes | None, Spot] = {}
-        """By what is the same for the same headers. A spot whose key has no message may be one of the past."""
+        """Where messages go that are nothing special, by what is the same for the same headers"""
         self.record = record
         self.hooks = hooks
         self.visibility_ns = record.visibility_timeout_ms * NS_PER_MS
@@ -165,13 +168,9 @@ class QueueState:
 
     def remember(self, kind: bytes, spot: Spot) -> None:
         """Know where messages with these headers go."""
-        self._forget_spots()
-        self.spots[kind] = spot
-
-    def _forget_spots(self) -> None:
-        """When there are many more than keys: headers may be different for every message, or most keys gone."""
         if len(self.spots) > SPOTS + SPOTS_PER_KEY * len(self.keys):
             self.spots.clear()
+        self.spots[kind] = spot
 
     def make_ready(self, lane: Lane, seq: int, cost: int) -> None:
         """Put a message that already belongs to this queue into its lane."""
@@ -223,7 +222,8 @@ class QueueState:
         if key.live or key.place != IDLE:
             return
         gone = self.keys.pop(key.name, None)
-        self._forget_spots()
+        if not self.keys or len(self.spots) > SPOTS + SPOTS_PER_KEY * len(self.keys):
+            self.spots.clear()
         if gone is not None and self.departed is not None:
             known = self.departed.get(key.name, 0)
             if known or len(self.departed) < MAX_DEPARTED:

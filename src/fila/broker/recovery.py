@@ -21,7 +21,7 @@ from fila.core.claims import Claim, Group, Part
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.leases import Grant
 from fila.core.pending import FairKey, Lane
-from fila.core.transactions import Producer, Transaction
+from fila.core.transactions import Producer, Transaction, in_turn
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
 
@@ -122,7 +122,8 @@ def _load_staged(state: BrokerState, store: Storage) -> None:
     for producer in known.producers.values():
         committed = producer.open.pop(producer.last, None)
         if committed is not None:
-            producer.publishing.extend(committed.in_turn(commits[producer.name].parts, producer.moved))
+            publishing = in_turn(committed.parts(), commits[producer.name].parts, producer.moved)
+            producer.publishing.extend(publishing)
             state.chores.append(publisher(state, store, producer))
 
 

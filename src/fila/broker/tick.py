@@ -55,7 +55,9 @@ class Arrivals:
         """
         queue = self.queue
         throttles = queue.throttles.find_all(throttle_keys) if throttle_keys else ()
-        lane = queue.find_lane(key, priority, throttles) or self.new_lanes.get((key, priority, throttle_keys))
+        lane = queue.find_lane(key, priority, throttles)
+        if lane is None:
+            lane = self.new_lanes.get((key, priority, throttle_keys))
         if lane is None:
             owner = queue.keys.get(key) or self.keys.get(key)
             if owner is None:
@@ -63,10 +65,6 @@ class Arrivals:
             lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
             self.new_lanes[key, priority, throttle_keys] = lane
         return lane
-
-    def has_made(self, key: FairKey) -> bool:
-        """Whether a key is one that the queue does not know yet."""
-        return self.keys.get(key.name) is key
 
     def entering(self, lane: Lane) -> list[int]:
         """The messages that enter a lane, to be added to."""

@@ -28,7 +28,7 @@ from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument, LimitExceeded, NotStaged, QueueNotFound, quoted
 from fila.core.ids import NS_PER_MS
 from fila.core.pending import Lane
-from fila.core.transactions import BatchKey, Producer, StagedBatch, Transaction
+from fila.core.transactions import BatchKey, Producer, Staged, StagedBatch, Transaction, in_turn, out_of_order
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 
@@ -39,8 +39,8 @@ MAX_OPEN = 10_000
 """Transactions that are staged for and not committed"""
 SILENT_AFTER = 90 * 86_400_000 * NS_PER_MS
 """How long a producer's last transaction is remembered when nothing is heard of it."""
-SWEPT = 100
-"""Transactions and producers that are forgotten in one tick"""
+SWEPT = 1_000
+"""Calls that staged in vain, and producers, that are forgotten in one tick"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +227,11 @@ def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitT
     if len(set(names)) < len(names):
         raise InvalidArgument("a part is named twice")
     transaction = producer.open.get(number) or Transaction(number, 0)
+    parts = transaction.parts()
     for name, count in command.parts:
-        _check_whole(producer, transaction, name, count)
-    moved = [name for name in names if transaction.out_of_order(name)]
-    publishing = transaction.in_turn(names, moved)
+        _check_whole(producer, number, name, count, parts.get(name, []))
+    moved = [name for name in names if out_of_order(parts[name])]
+    publishing = in_turn(parts, names, moved)
     _plan_drops(tick, producer, number, set(names))
     record = codec.CommitRecord(number, tick.now, names, moved)
     tick.batch.put(Family.STAGED, keys.staging_producer(producer.name), codec.commit(record))
@@ -249,13 +250,12 @@ def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitT
     return Committing(before=False, done=not publishing)
 
 
-def _check_whole(producer: Producer, transaction: Transaction, name: str, count: int) -> None:
+def _check_whole(producer: Producer, number: int, name: str, count: int, staged: list[Staged]) -> None:
     """Raises NotStaged."""
-    staged = transaction.part(name)
     there = sum(batch.messages for _, batch in staged)
     if not count or there != count or [key[1] for key, _ in staged] != list(range(1, len(staged) + 1)):
         raise NotStaged(
-            f"part {quoted(name)} of transaction {transaction.number} of {quoted(producer.name)} should have {count} "
+            f"part {quoted(name)} of transaction {number} of {quoted(producer.name)} should have {count} "
             f"messages, {there} are staged: it was not staged whole, or too long ago. Stage it again"
         )
 
@@ -346,7 +346,8 @@ def _plan_arrivals(state: BrokerState, tick: Tick, record: codec.StagedRecord) -
         if in_window and plan_dedup(tick, arrivals, dedup_key, seqs[0]) is not None:
             tick.batch.delete(Family.MESSAGES, keys.message(lane.place, seqs[0]))
             continue
-        arrivals.weights[lane.key] = weight
+        if seqs[-1] > lane.key.newest:
+            arrivals.weights[lane.key] = weight
         arrivals.sizes.update(zip(seqs, sizes, strict=True))
         if large:
             arrivals.large += seqs

@@ -87,13 +87,22 @@ class Lane:
         else:
             heappush(self.back, seq)
 
-    def push_new(self, seqs: list[int]) -> bool:
-        """Add messages, in order, if they go to the end. Returns whether they do: those that have just come do."""
-        fifo, back = self.fifo, self.back
-        if fifo[-1] > seqs[0] if fifo else back and back[0] > seqs[0]:
-            return False
-        fifo.extend(seqs)
-        return True
+    def push_many(self, seqs: list[int]) -> None:
+        """Add messages, in order. Those that have just come go to the end; others take their place among those that
+        wait, which costs what lies between it and the nearer end.
+        """
+        fifo = self.fifo
+        if not fifo or fifo[-1] < seqs[0]:
+            fifo.extend(seqs)
+            return
+        start = 0
+        while start < len(seqs):
+            at = _place(fifo, seqs[start])
+            end = bisect_left(seqs, fifo[at], start) if at < len(fifo) else len(seqs)
+            fifo.rotate(-at)
+            fifo.extendleft(reversed(seqs[start:end]))
+            fifo.rotate(at)
+            start = end
 
     def take(self, out: list["Taken"], count: int) -> int:
         """Move the oldest messages, at most `count`, to `out` at a cost of 1 each. Returns how many."""
@@ -169,6 +178,16 @@ class Lane:
         if not seqs.isdisjoint(self.back):
             self.back = [seq for seq in self.back if seq not in seqs]
             heapify(self.back)
+
+
+def _place(fifo: deque[int], seq: int) -> int:
+    """Where a number belongs in an ordered deque. Looks near the end first."""
+    high, step = len(fifo), 1
+    low = max(0, high - step)
+    while low and fifo[low] > seq:
+        high, step = low, 2 * step
+        low = max(0, high - step)
+    return bisect_left(fifo, seq, low, high)
 
 
 Taken = tuple[Lane, int, int]
@@ -261,6 +280,11 @@ class FairKey:
         return min(lane.oldest for lane in self.lanes.values())
 
     @property
+    def newest(self) -> int:
+        """The newest message that waits; 0 if none does."""
+        return max((lane.fifo[-1] if lane.fifo else max(lane.back) for lane in self.lanes.values()), default=0)
+
+    @property
     def blocked(self) -> bool:
         """Whether throttles hold up all that waits."""
         return self.shut == len(self.lanes)
@@ -284,11 +308,14 @@ class FairKey:
         held = self.lanes.get(lane.id)
         if held is None:
             held = self._registered(lane)
-        if not isinstance(held, Overflow) and held.push_new(seqs):
-            self.ready += len(seqs)
-        else:
+        if isinstance(held, Overflow):
             for seq in seqs:
                 self.push(lane, seq, self.costs.get(seq, 1))
+            return
+        if held.gate is not None and seqs[0] < held.oldest and self.costs.get(seqs[0], 1) != held.need:
+            self.open(held)  # what it waits for is no longer what it needs
+        held.push_many(seqs)
+        self.ready += len(seqs)
 
     def _registered(self, lane: Lane) -> Lane:
         """The lane itself, or the one that stands for it: made since it was empty, or the overflow."""

@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -59,19 +59,25 @@ class Transaction:
         self.size += batch.size
         self.expires_at = max(self.expires_at, expires_at)
 
-    def part(self, name: str) -> list[Staged]:
-        """What was staged under one part, in order."""
-        return sorted([entry for entry in self.batches.items() if entry[0][0] == name], key=itemgetter(0))
+    def parts(self) -> dict[str, list[Staged]]:
+        """What was staged under each part, in order."""
+        found: dict[str, list[Staged]] = {}
+        for entry in sorted(self.batches.items(), key=itemgetter(0)):
+            found.setdefault(entry[0][0], []).append(entry)
+        return found
 
-    def out_of_order(self, name: str) -> bool:
-        """Whether the calls of a part came in another order than that of their numbers."""
-        firsts = [batch.first for _, batch in self.part(name)]
-        return firsts != sorted(firsts)
 
-    def in_turn(self, names: Sequence[str], moved: Container[str]) -> list[Staged]:
-        """What parts have staged, in the order in which it is enqueued: what gets new numbers comes last."""
-        parts = [(name in moved, entry) for name in names for entry in self.part(name)]
-        return [entry for _, entry in sorted(parts, key=lambda each: (each[0], 0 if each[0] else each[1][1].first))]
+def out_of_order(part: Sequence[Staged]) -> bool:
+    """Whether the calls of a part came in another order than that of their numbers."""
+    firsts = [batch.first for _, batch in part]
+    return firsts != sorted(firsts)
+
+
+def in_turn(parts: Mapping[str, Sequence[Staged]], names: Sequence[str], moved: Container[str]) -> list[Staged]:
+    """What parts have staged, in the order in which it is enqueued: what gets new numbers comes last."""
+    kept = [entry for name in names if name not in moved for entry in parts.get(name, ())]
+    last = [entry for name in names if name in moved for entry in parts.get(name, ())]
+    return [*sorted(kept, key=lambda entry: entry[1].first), *last]
 
 
 @dataclass(slots=True, eq=False)
@@ -104,14 +110,14 @@ class Transactions:
         return self.producers.get(name) or Producer(name)
 
     def expired(self, now: int, limit: int) -> list[tuple[Producer, Transaction]]:
-        """Transactions that were not committed in time."""
-        found = [
-            (producer, transaction)
-            for producer in self.producers.values()
-            for transaction in producer.open.values()
-            if transaction.expires_at <= now
-        ]
-        return found[:limit]
+        """Transactions that were not committed in time, until about `limit` calls have staged for them."""
+        found: list[tuple[Producer, Transaction]] = []
+        for producer in self.producers.values():
+            for transaction in producer.open.values():
+                if transaction.expires_at <= now and limit > 0:
+                    found.append((producer, transaction))
+                    limit -= len(transaction.batches)
+        return found
 
     def silent(self, since: int, limit: int) -> list[Producer]:
         """Producers of whom nothing is staged and nothing was heard after `since`."""

@@ -13,7 +13,7 @@ name can hold any byte.
     DEDUP         "k" queue  key    or    "p" producer  sequence
     QUEUES        queue
     CLAIMS        queue  group    or    queue  group  claim    or    queue  group  claim  part
-    STAGED        "b" or "i"  producer  transaction  part  sequence    or    "p" producer
+    STAGED        "c" producer  transaction  part  sequence    or    "p" producer
     JOURNAL       "r" last entry    or    "s" last entry    or    "n"
 """
 

@@ -125,7 +125,19 @@ class TestSharedHeaders:
             driver.ack("q", got.id)
         driver.settle_down()
         assert not driver.queue("q").keys
-        assert len(driver.queue("q").spots) <= 10
+        assert not driver.queue("q").spots
+
+    def test_different_headers_of_a_key_share_a_lane_also_after_it_was_empty(self, driver):
+        kinds = [{"tenant": "ada", "request": str(number)} for number in range(2)]
+        consumer = driver.join("q", 2)
+        driver.enqueue(*[incoming("q", headers=kinds[0])] * 2)
+        driver.settle_down()
+        held = consumer.take()  # the lane is empty, but the key lives
+        for order in (kinds[::-1], kinds, kinds):
+            driver.enqueue(*[incoming("q", headers=kind) for kind in order])
+        (lane,) = driver.queue("q").keys["ada"].lanes.values()
+        assert (len(lane.fifo), lane.back) == (6, [])
+        driver.ack("q", held[0].id)
 
     def test_a_large_payload_among_small_ones_is_refused(self, driver):
         limit = driver.engine.state.limits.max_payload_bytes

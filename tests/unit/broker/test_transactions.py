@@ -130,6 +130,23 @@ def test_messages_have_their_place_from_when_they_were_staged(driver, sender):
     driver.leave(consumer)
 
 
+def test_the_weight_of_a_key_is_that_of_its_newest_message(driver, sender):
+    driver.create("weighed", fairness_header="tenant", weight_header="weight")
+
+    def headers(weight):
+        return {"tenant": "ada", "weight": str(weight)}
+
+    sender.stage(1, b"old", queue="weighed", headers=headers(2))
+    driver.enqueue(incoming("weighed", b"new", headers=headers(9)))
+    sender.stage(2, b"newest", queue="weighed", headers=headers(5))
+    for number, weight in ((1, 9), (2, 5)):
+        sender.commit(number, x=1)
+        driver.settle_down()
+        assert driver.queue("weighed").keys["ada"].weight == weight
+        driver.restart()
+        assert driver.queue("weighed").keys["ada"].weight == weight
+
+
 def test_what_was_staged_waits_from_its_commit_on(driver, sender):
     sender.stage(1, b"a")
     driver.now += 500 * MS

@@ -44,7 +44,7 @@ def test_a_lane_is_emptied_oldest_first(numbers, data):
 def test_a_message_that_comes_back_takes_its_old_place(numbers, data):
     """Taking some and returning part of them leaves the rest in order."""
     lane = Lane(FairKey("tenant"), 5, b"")
-    lane.push_new(sorted(numbers))
+    lane.push_many(sorted(numbers))
     out = []
     lane.take(out, data.draw(st.integers(1, len(numbers))))
     returned = data.draw(st.permutations(data.draw(st.lists(st.sampled_from(seqs(out)), unique=True))))
@@ -137,7 +137,9 @@ def test_messages_are_added_in_one_go(numbers, data):
     lane = Lane(one, 5, (b"", b"")), Lane(many, 5, (b"", b""))
     for seq in sorted(late):
         one.push(lane[0], seq)
+    came_back = list(many.lanes[5, ()].back) if many.ready else []
     many.push_many(lane[1], sorted(late))
+    assert many.lanes[5, ()].back == came_back, "looking for one that came back goes through all of them"
     assert one.ready == many.ready
     assert seqs(taken(one)[0]) == seqs(taken(many)[0])
 
