@@ -135,7 +135,7 @@ def _calm_garbage_collector() -> None:
     recovery took 3.0 s with the collector's defaults and 1.3 s without it.
     """
     gc.freeze()
-    gc.set_threshold(5_000, 10, 10)
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 

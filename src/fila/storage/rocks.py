@@ -126,7 +126,9 @@ class RocksStorage:
                 return cast("list[bytes | None]", source.get(list(keys)))
             if all(map(lt, keys, islice(keys, 1, None))):
                 return _read_in_order(source, keys)
-            ordered = sorted(set(keys))
+            ordered = sorted(keys)  # of runs that are in order, which a set would lose
+            if not all(map(lt, ordered, islice(ordered, 1, None))):
+                ordered = sorted(set(keys))
             found = dict(zip(ordered, _read_in_order(source, ordered), strict=True))
             return [found[key] for key in keys]
         except Exception as cause:
