@@ -252,6 +252,22 @@ def test_a_repeated_payload_is_the_last_one_and_counted_as_such():
     assert deliver(incoming).payload == b"last"
 
 
+@given(headers_, st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3), st.data())
+def test_headers_are_read_as_protobuf_reads_them_or_left_to_it(headers, changes, data):
+    """Also when a few bytes are others, or some are missing."""
+    block = bytearray(service_pb2.EnqueueRequest(headers=headers).SerializeToString())
+    for at, byte in changes:
+        if block:
+            block[at % len(block)] = byte
+    block = bytes(block[: data.draw(st.integers(0, len(block)))] if data.draw(st.booleans()) else block)
+    read = codec._read_usual(block)
+    if read is not None:
+        expected = service_pb2.EnqueueRequest.FromString(block)
+        assert read == dict(expected.headers)
+        expected.ClearField("headers")
+        assert expected == service_pb2.EnqueueRequest()
+
+
 def test_large_headers_are_not_kept_in_memory():
     """They come in before any limit is looked at."""
     codec._read_headers.cache_clear()
