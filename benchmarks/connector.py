@@ -8,7 +8,8 @@ What is measured, in one session, repeats taking turns so that a slow minute hit
 - look: the same rows by `spark.read`, which takes nothing;
 - sink: the same number of rows from Spark into a queue, by transaction;
 - plain_sink: the same rows by `enqueue_many` of the SDK.
-The first round is the cold one. Each round has queues of its own. `--write` puts the table into
+The first round is the cold one. Each round has queues of its own, and rows enough that what the JVM compiles for each
+query is little beside them. `--write` puts the table into
 docs/benchmarks-spark.md.
 """
 
@@ -40,7 +41,7 @@ _GOALS = {"source": 100_000, "sink": 80_000}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=300_000)
+    parser.add_argument("--rows", type=int, default=600_000)
     parser.add_argument("--bytes", type=int, default=1024)
     parser.add_argument("--batch", type=int, default=100_000, help="rows of a batch of the stream")
     parser.add_argument("--repeat", type=int, default=3)
