@@ -9,8 +9,7 @@ What is measured, in one session, repeats taking turns so that a slow minute hit
 - sink: the same number of rows from Spark into a queue, by transaction;
 - plain_sink: the same rows by `enqueue_many` of the SDK.
 The first round is the cold one. Each round has queues of its own, and rows enough that what the JVM compiles for each
-query is little beside them. `--write` puts the table into
-docs/benchmarks-spark.md.
+query is little beside them. `--write` puts the table into docs/benchmarks-spark.md.
 """
 
 import argparse

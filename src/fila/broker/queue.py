@@ -168,9 +168,13 @@ class QueueState:
 
     def remember(self, kind: bytes, spot: Spot) -> None:
         """Know where messages with these headers go."""
+        self._bound_spots()
+        self.spots[kind] = spot
+
+    def _bound_spots(self) -> None:
+        """Forget them when there are many more than keys: headers may be new with every message, and keys may go."""
         if len(self.spots) > SPOTS + SPOTS_PER_KEY * len(self.keys):
             self.spots.clear()
-        self.spots[kind] = spot
 
     def make_ready(self, lane: Lane, seq: int, cost: int) -> None:
         """Put a message that already belongs to this queue into its lane."""
@@ -222,7 +226,9 @@ class QueueState:
         if key.live or key.place != IDLE:
             return
         gone = self.keys.pop(key.name, None)
-        if not self.keys or len(self.spots) > SPOTS + SPOTS_PER_KEY * len(self.keys):
+        if self.keys:
+            self._bound_spots()
+        else:
             self.spots.clear()
         if gone is not None and self.departed is not None:
             known = self.departed.get(key.name, 0)

@@ -196,8 +196,8 @@ class Ledger:
 
     def begin(self, seqs: Sequence[int], now: int) -> None:
         """Messages that have their numbers from earlier wait from now on."""
-        room = MAX_RETURNED - len(self._returned)
-        self._returned.update(dict.fromkeys(seqs[:room], (now, now)) if room > 0 else {})
+        room = max(0, MAX_RETURNED - len(self._returned))
+        self._returned.update(dict.fromkeys(seqs[:room], (now, now)))
 
     def was_delayed(self, seq: int, due: int) -> None:
         """A message is ready because its time has come."""
