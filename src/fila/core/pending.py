@@ -302,8 +302,8 @@ class FairKey:
         self.ready += 1
 
     def push_many(self, lane: Lane, seqs: list[int]) -> None:
-        """Add messages to one of this key's lanes, in order, at a cost of 1 each. Those that have just come, and are
-        newer than all others, cost least.
+        """Add messages to one of this key's lanes, in order. Costs other than 1 are in `costs` already. It takes least
+        for those that have just come, and are newer than all others.
         """
         held = self.lanes.get(lane.id)
         if held is None:
