@@ -111,9 +111,13 @@ def _ignore(_: Any) -> None: ...
 
 
 def _batches(count: int, keys: int, headers: Mapping[str, str] = MappingProxyType({})) -> list[list[Incoming]]:
-    # Messages of the same headers share them, as they do when the server has decoded them.
+    # Messages of the same headers are known by their kind, as they are when the server has decoded them.
     tenants = [{"tenant": f"tenant-{number}", **headers} for number in range(keys)]
-    messages = [Incoming(_QUEUE, tenants[number % keys], _PAYLOAD, len(_PAYLOAD)) for number in range(count)]
+    kinds = [repr(tenant).encode() for tenant in tenants]
+    messages = [
+        Incoming(_QUEUE, tenants[number % keys], _PAYLOAD, len(_PAYLOAD), kind=kinds[number % keys])
+        for number in range(count)
+    ]
     return [messages[at : at + _BATCH] for at in range(0, count, _BATCH)]
 
 
