@@ -360,16 +360,11 @@ class Engine:
             queue.keys[key.name] = key
         for dedup_key, (seq, ends) in arrivals.dedup.items():
             queue.dedup.add(dedup_key, seq, ends)
-        for lane, seqs in arrivals.lanes.items():
-            lane.key.live += len(seqs)
-            if arrivals.costs:
-                lane.key.costs.update((seq, arrivals.costs[seq]) for seq in seqs if seq in arrivals.costs)
-            queue.make_new_ready(lane, seqs)
-            queue.counters.enqueued += len(seqs)
+        queue.take_in(arrivals.lanes, arrivals.seqs, arrivals.costs)
         for delayed in arrivals.delayed:
             delayed[2].key.live += 1
             self._delay(queue, delayed)
-        queue.counters.enqueued += len(arrivals.delayed)
+        queue.counters.enqueued += len(arrivals.seqs) + len(arrivals.delayed)
         queue.large.update(arrivals.large)
         self.recent.add(arrivals.records)
         self._want(queue)

@@ -1,12 +1,13 @@
 """Planning what comes in."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
 from fila.broker.placement import place
-from fila.broker.queue import LARGE_BYTES, QueueState, Spot
+from fila.broker.queue import LARGE_BYTES, QueueState, Spot, Terms
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
 from fila.config import LimitsConfig
@@ -57,7 +58,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             spot is None
             or message.delay_ms
             or message.dedup_key
-            or message.priority != spot.sent
+            or message.priority != spot[1].sent
             or message.payload_bytes > most_bytes
         ):
             try:
@@ -71,10 +72,9 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
                 continue
             spot = found
         assert arrivals is not None
-        _, where, lane, weight, cost, head, delay_ms = spot
+        lane, (_, weight, cost, head, delay_ms) = spot
         if not lane.fifo:
-            made = arrivals.new_lanes.get(where)
-            lane = made if made is not None else _find_again(arrivals, message.kind, spot)
+            lane = _find_again(arrivals, message.kind, spot)
         message.lane = lane
         key = lane.key
         if arrivals.weights or key.weight != weight or not key.live:
@@ -90,7 +90,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
             arrivals.delayed.append((due, seq, lane, cost))
             continue
-        arrivals.entering(lane).append(seq)
+        arrivals.seqs.append(seq)
+        arrivals.lanes.append(lane)
         if cost != 1:
             arrivals.costs[seq] = cost
         if arrivals.awaited:
@@ -110,18 +111,22 @@ def _find_spot(limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: In
         earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
         if earlier is not None:
             return earlier
-    where = (placed.fairness_key, priority, placed.throttle_keys)
-    spot = Spot(message.priority, where, arrivals.lane(*where), placed.weight, placed.cost, head, delay_ms)
+    lane = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
+    spot = (lane, _terms(message.priority, placed.weight, placed.cost, head, delay_ms))
     if message.kind is not None and queue.hooks is None and not delay_ms:
         queue.remember(message.kind, spot)
     return spot
 
 
+_terms = lru_cache(maxsize=4096)(Terms)
+
+
 def _find_again(arrivals: Arrivals, kind: bytes | None, spot: Spot) -> Lane:
     """The lane of messages whose last one was empty when it was looked at."""
-    lane = arrivals.lane(*spot.place)
-    if lane is not spot.lane and kind in arrivals.queue.spots:
-        arrivals.queue.spots[kind] = spot._replace(lane=lane)
+    last, terms = spot
+    lane = arrivals.lane(last.key.name, last.priority, tuple(throttle.name for throttle in last.throttles))
+    if lane is not last and kind in arrivals.queue.spots:
+        arrivals.queue.spots[kind] = (lane, terms)
     return lane
 
 

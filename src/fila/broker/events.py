@@ -129,11 +129,7 @@ class Events:
         self._add(Kind.LEASED, lanes, seqs, *columns)
 
     def _add_arrivals(self, arrivals: Arrivals) -> None:
-        lanes: list[Lane] = []
-        seqs: list[int] = []
-        for lane, ready in arrivals.lanes.items():
-            lanes += [lane] * len(ready)
-            seqs += ready
+        lanes, seqs = [*arrivals.lanes], [*arrivals.seqs]
         costs, until = [1], [0]
         if arrivals.costs or arrivals.delayed:
             costs, until = [arrivals.costs.get(seq, 1) for seq in seqs], [0] * len(seqs)
@@ -146,12 +142,10 @@ class Events:
             return
         self._lanes.weigh(arrivals.weights)
         numbers: Sequence[int] = seqs
-        if len(arrivals.lanes) == 1 and not arrivals.delayed:
-            sizes = list(arrivals.sizes.values())
-            if seqs[-1] - seqs[0] == len(seqs) - 1:  # they came in order, so none is left out
-                numbers = range(seqs[0], seqs[-1] + 1)
-        else:
-            sizes = list(map(arrivals.sizes.__getitem__, seqs))
+        sizes = list(map(arrivals.sizes.__getitem__, seqs))
+        run = range(seqs[0], seqs[0] + len(seqs))
+        if seqs[-1] == run[-1] and seqs == list(run):  # they came in order, and none is left out
+            numbers = run
         self._add(Kind.ENQUEUED, lanes, numbers, (_SIZE, sizes), (_COST, costs), (_UNTIL, until))
 
     def _add_returned(self, returned: list[Returned]) -> None:

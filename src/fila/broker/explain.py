@@ -5,7 +5,6 @@ putting its choice back, so that what is said here and what happens then cannot 
 look at, the answer is an estimate and says so.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil
@@ -90,7 +89,7 @@ def search(queue: QueueState, seq: int) -> Iterator[Found | None]:
             yield None
     for step, key in enumerate(list(queue.keys.values())):
         for lane in key.lanes.values():
-            if _position(lane, seq) is not None:
+            if lane.holds(seq):
                 yield Found(seq, lane, key.costs.get(seq, 1), State.READY)
                 return
         if not step % STRIDE:
@@ -232,7 +231,7 @@ def _own_ahead(found: Found) -> int:
         if other.priority < lane.priority and other.gate is None:
             count += len(other)
         elif other.priority == lane.priority and (other.gate is None or other.id == lane.id):
-            count += _older(other, found.seq)
+            count += other.older(found.seq)
     return count
 
 
@@ -272,24 +271,9 @@ def _through(throttle: Throttle, found: Found, now: int) -> int:
         return now
     key = found.lane.key
     lanes = [lane for lane in key.lanes.values() if throttle in lane.throttles and lane.priority <= found.lane.priority]
-    own = sum(len(lane) if lane.priority < found.lane.priority else _older(lane, found.seq) for lane in lanes)
+    own = sum(len(lane) if lane.priority < found.lane.priority else lane.older(found.seq) for lane in lanes)
     own += sum(cost - 1 for seq, cost in key.costs.items() if seq < found.seq)
     gate = found.lane.gate
     rivals = [*gate.keys] if gate is not None and gate.throttle is throttle else []
     others = sum(min(own + 1, rival.ready) * rival.weight / key.weight for rival in rivals if rival is not key)
     return throttle.bucket.ready_after(own + ceil(others), found.cost, now)
-
-
-def _position(lane: Lane, seq: int) -> int | None:
-    """Where a message stands in its lane, if it does."""
-    fifo = lane.fifo
-    if fifo and fifo[0] <= seq <= fifo[-1]:
-        at = bisect_left(fifo, seq)
-        if fifo[at] == seq:
-            return at
-    return 0 if seq in lane.back else None
-
-
-def _older(lane: Lane, seq: int) -> int:
-    """How many messages of a lane are older."""
-    return bisect_left(lane.fifo, seq) + sum(1 for back in lane.back if back < seq)

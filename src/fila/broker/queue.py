@@ -1,6 +1,6 @@
 """Everything the broker has in memory about one queue."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from fila.core.pace import Pace
 from fila.core.pending import FairKey, Lane
 from fila.core.retry import RetryPolicy
 from fila.core.schedule import Schedule
-from fila.core.throttle import Throttle, ThrottleManager
+from fila.core.throttle import ThrottleManager
 from fila.lua.hooks import Hooks
 from fila.storage import keys
 from fila.storage.codec import Failed, QueueRecord
@@ -34,20 +34,21 @@ def dead_letter_name(queue: str) -> str:
     return queue + DEAD_LETTERS
 
 
-class Spot(NamedTuple):
-    """Where messages go that have the same headers: found once for all of them. The settings of the queue decide."""
+class Terms(NamedTuple):
+    """What holds for messages beside their lane. Few terms are in use at a time, so that many lanes share one."""
 
     sent: int
     """The priority that the messages were sent with"""
-    place: tuple[str, int, tuple[str, ...]]
-    """Fairness key, priority and throttle keys"""
-    lane: Lane
-    """Theirs while messages wait in it. Later there may be another."""
     weight: int
     cost: int
     head: bytes
     """What their records begin with"""
     delay_ms: int
+
+
+Spot = tuple[Lane, Terms]
+"""Where messages go that have the same headers: found once for all of them. The settings of the queue decide. The lane
+is theirs while messages wait in it; later there may be another."""
 
 
 @dataclass(slots=True)
@@ -162,10 +163,6 @@ class QueueState:
         """How many fairness keys have messages that wait for their turn or their throttles."""
         return sum(1 for key in self.drr.order() if key.ready) + self.drr.parked
 
-    def find_lane(self, key: str, priority: int, throttles: tuple[Throttle, ...] = ()) -> Lane | None:
-        known = self.keys.get(key)
-        return known.lanes.get((priority, throttles)) if known is not None else None
-
     def remember(self, kind: bytes, spot: Spot) -> None:
         """Know where messages with these headers go."""
         self._bound_spots()
@@ -184,7 +181,32 @@ class QueueState:
         if key.place <= PARKED:
             self.drr.activate(key)
 
-    def make_new_ready(self, lane: Lane, seqs: list[int]) -> None:
+    def take_in(self, lanes: list[Lane], seqs: list[int], costs: Mapping[int, int]) -> None:
+        """Put messages that have just come into the lane of each. They cost 1 where nothing else is said.
+
+        Nearly all of them enter a lane in which older ones wait, and then nothing else changes.
+        """
+        if costs:
+            for lane, seq in zip(lanes, seqs, strict=True):
+                lane.key.live += 1
+                self.make_ready(lane, seq, costs.get(seq, 1))
+            return
+        others: dict[Lane, list[int]] = {}
+        for lane, seq in zip(lanes, seqs, strict=True):
+            key, fifo = lane.key, lane.fifo
+            key.live += 1
+            if fifo and fifo[-1] < seq:
+                fifo.append(seq)
+                key.ready += 1
+            elif lane in others:
+                others[lane].append(seq)
+            else:
+                others[lane] = [seq]
+        self.ready += len(seqs) - sum(map(len, others.values()))
+        for lane, late in others.items():
+            self.make_new_ready(lane, late)
+
+    def make_new_ready(self, lane: Lane, seqs: Sequence[int]) -> None:
         """Put messages that have just come, in order and at a cost of 1 each, into their lane."""
         if seqs:
             key = lane.key

@@ -14,7 +14,7 @@ from fila.broker.queue import QueueState
 from fila.core.consumers import Consumer
 from fila.core.drr import Selection
 from fila.core.leases import Grant
-from fila.core.pending import FairKey, Lane
+from fila.core.pending import FairKey, Lane, LaneId, lane_id
 from fila.core.schedule import Delayed
 from fila.storage import keys
 from fila.storage.base import Batch, Family
@@ -30,10 +30,12 @@ class Arrivals:
     """Whether there are consumers, so that the messages will be read soon"""
     keys: dict[str, FairKey] = field(default_factory=dict)
     """Keys that the queue does not know yet."""
-    lanes: dict[Lane, list[int]] = field(default_factory=dict)
-    """The messages that enter each lane, in order"""
-    new_lanes: dict[tuple[str, int, tuple[str, ...]], Lane] = field(default_factory=dict)
-    """Lanes that the queue does not know yet, by fairness key, priority and throttle keys"""
+    seqs: list[int] = field(default_factory=list)
+    """Messages that are ready,"""
+    lanes: list[Lane] = field(default_factory=list)
+    """and the lane that each enters"""
+    new_lanes: dict[tuple[FairKey, LaneId], Lane] = field(default_factory=dict)
+    """Lanes that the queue does not know yet"""
     costs: dict[int, int] = field(default_factory=dict)
     """Of messages that are ready and whose cost is not 1"""
     weights: dict[FairKey, int] = field(default_factory=dict)
@@ -55,23 +57,18 @@ class Arrivals:
         """
         queue = self.queue
         throttles = queue.throttles.find_all(throttle_keys) if throttle_keys else ()
-        lane = queue.find_lane(key, priority, throttles)
+        identity = lane_id(priority, throttles)
+        owner = queue.keys.get(key)
+        lane = owner.lanes.get(identity) if owner is not None else None
         if lane is None:
-            lane = self.new_lanes.get((key, priority, throttle_keys))
-        if lane is None:
-            owner = queue.keys.get(key) or self.keys.get(key)
+            owner = owner or self.keys.get(key)
             if owner is None:
                 owner = self.keys[key] = FairKey(key)
-            lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
-            self.new_lanes[key, priority, throttle_keys] = lane
+            lane = self.new_lanes.get((owner, identity))
+            if lane is None:
+                lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
+                self.new_lanes[owner, identity] = lane
         return lane
-
-    def entering(self, lane: Lane) -> list[int]:
-        """The messages that enter a lane, to be added to."""
-        found = self.lanes.get(lane)
-        if found is None:
-            found = self.lanes[lane] = []
-        return found
 
 
 @dataclass(slots=True)

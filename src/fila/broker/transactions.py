@@ -357,7 +357,8 @@ def _plan_arrivals(state: BrokerState, tick: Tick, record: codec.StagedRecord) -
                 tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
                 arrivals.delayed.append((due, seq, lane, cost))
             continue
-        arrivals.entering(lane).extend(seqs)
+        arrivals.seqs += seqs
+        arrivals.lanes += [lane] * len(seqs)
         if cost != 1:
             arrivals.costs.update(dict.fromkeys(seqs, cost))
         tick.on_commit.append(partial(queue.ledger.begin, seqs, tick.now))

@@ -1,8 +1,9 @@
 """Messages that wait to be delivered, kept as bare sequence numbers.
 
-A million messages may wait, so each costs one `int` in a `deque` (about 40 bytes) and nothing else: everything that is
+A million messages may wait, so each costs one number of eight bytes in an array and nothing else: everything that is
 the same for many messages (queue, fairness key, priority, throttles) lives once in their lane, and what is rarely set
-(a cost other than 1) in a side table.
+(a cost other than 1) in a side table. A hundred thousand tenants may wait too, with a few messages each, so a key and
+its lane are small, and the numbers of a lane stand side by side.
 
 Rules of this file:
 - inside one fairness key, a lower priority number goes first, and of one priority the oldest message, whatever its
@@ -14,11 +15,10 @@ Rules of this file:
   priority, the overflow. Only there can a message that is held up hold up others.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from fila.core.policy import MAX_PRIORITY
@@ -38,25 +38,48 @@ _PLAIN: list[LaneId] = [(priority, ()) for priority in range(MAX_PRIORITY + 1)]
 """Of lanes without throttles, which nearly all are"""
 
 
+def lane_id(priority: int, throttles: tuple[Throttle, ...]) -> LaneId:
+    return (priority, throttles) if throttles else _PLAIN[priority]
+
+
+
+_WORTH_MOVING = 64
+"""Numbers that were taken from a lane before the others are moved up."""
+
+
 class Lane:
     """The waiting messages of one fairness key that share a priority and a set of throttles."""
 
-    __slots__ = ("back", "encoded", "fifo", "gate", "holdups", "id", "key", "need", "place", "priority", "throttles")
+    __slots__ = (
+        "back",
+        "encoded",
+        "fifo",
+        "first",
+        "gate",
+        "holdups",
+        "id",
+        "key",
+        "need",
+        "place",
+        "priority",
+        "throttles",
+    )
 
     def __init__(
         self, key: "FairKey", priority: int, place: tuple[bytes, bytes], throttles: tuple[Throttle, ...] = ()
     ) -> None:
         self.key = key
         self.priority = priority
-        self.id: LaneId = (priority, throttles) if throttles else _PLAIN[priority]
+        self.id = lane_id(priority, throttles)
         self.place = place
         """Where the store keeps the lane's messages. Opaque here."""
         self.encoded: object = None
         """What is kept of how its messages are sent, for the next of them. Opaque here."""
         self.throttles = throttles
-        self.fifo: deque[int] = deque()
-        """In order."""
-        self.back: list[int] = []
+        self.fifo = array("Q")
+        """In order, from `first` on. Empty when there are none."""
+        self.first = 0
+        self.back: list[int] | tuple[()] = ()
         """Those that came back into the middle, as a heap."""
         self.gate: Line | None = None
         """Where the lane waits for one of its throttles; None while it may be tried."""
@@ -66,12 +89,16 @@ class Lane:
         """When throttles held it up, for the ledger."""
 
     def __len__(self) -> int:
-        return len(self.fifo) + len(self.back)
+        return len(self.fifo) - self.first + len(self.back)
 
     @property
     def oldest(self) -> int:
         fifo, back = self.fifo, self.back
-        return back[0] if back and (not fifo or back[0] < fifo[0]) else fifo[0]
+        return back[0] if back and (not fifo or back[0] < fifo[self.first]) else fifo[self.first]
+
+    @property
+    def newest(self) -> int:
+        return max(*self.back, self.fifo[-1] if self.fifo else 0) if self.back else self.fifo[-1]
 
     def throttles_of(self, _seq: int) -> tuple[Throttle, ...]:
         """The throttles of one of the messages."""
@@ -82,14 +109,20 @@ class Lane:
         fifo = self.fifo
         if not fifo or seq > fifo[-1]:
             fifo.append(seq)
-        elif seq < fifo[0]:
-            fifo.appendleft(seq)
-        else:
+        elif seq < fifo[self.first]:
+            if not self.first:
+                self.first = max(8, len(fifo))
+                fifo[:0] = array("Q", bytes(fifo.itemsize * self.first))
+            self.first -= 1
+            fifo[self.first] = seq
+        elif self.back:
             heappush(self.back, seq)
+        else:
+            self.back = [seq]
 
-    def push_many(self, seqs: list[int]) -> None:
+    def push_many(self, seqs: Sequence[int]) -> None:
         """Add messages, in order. Those that have just come go to the end; others take their place among those that
-        wait, which costs what lies between it and the nearer end.
+        wait, which costs what lies behind it.
         """
         fifo = self.fifo
         if not fifo or fifo[-1] < seqs[0]:
@@ -97,25 +130,24 @@ class Lane:
             return
         start = 0
         while start < len(seqs):
-            at = _place(fifo, seqs[start])
+            at = bisect_left(fifo, seqs[start], self.first)
             end = bisect_left(seqs, fifo[at], start) if at < len(fifo) else len(seqs)
-            fifo.rotate(-at)
-            fifo.extendleft(reversed(seqs[start:end]))
-            fifo.rotate(at)
+            fifo[at:at] = array("Q", seqs[start:end])
             start = end
 
     def take(self, out: list["Taken"], count: int) -> int:
         """Move the oldest messages, at most `count`, to `out` at a cost of 1 each. Returns how many."""
-        fifo, back = self.fifo, self.back
-        if back:
+        fifo, first = self.fifo, self.first
+        if self.back:
             return self._take_merged(out, count)
-        if count >= len(fifo):
-            count = len(fifo)
-            out += [(self, seq, 1) for seq in fifo]
-            fifo.clear()
+        end = first + count
+        if end >= len(fifo):
+            count = len(fifo) - first
+            out += [(self, seq, 1) for seq in (fifo[first:] if first else fifo)]
+            self._clear()
         else:
-            pop = fifo.popleft
-            out += [(self, pop(), 1) for _ in range(count)]
+            out += [(self, seq, 1) for seq in fifo[first:end]]
+            self._skip(end)
         return count
 
     def _take_merged(self, out: list["Taken"], count: int) -> int:
@@ -125,69 +157,68 @@ class Lane:
 
     def _pop(self) -> int:
         fifo, back = self.fifo, self.back
-        return heappop(back) if back and (not fifo or back[0] < fifo[0]) else fifo.popleft()
+        if back and (not fifo or back[0] < fifo[self.first]):
+            return heappop(back)
+        seq = fifo[self.first]
+        if self.first + 1 == len(fifo):
+            self._clear()
+        else:
+            self._skip(self.first + 1)
+        return seq
+
+    def _clear(self) -> None:
+        del self.fifo[:]
+        self.first = 0
+
+    def _skip(self, first: int) -> None:
+        if first > _WORTH_MOVING and 2 * first > len(self.fifo):
+            del self.fifo[:first]
+            first = 0
+        self.first = first
 
     def run(self, before: int | None, most: int) -> int:
-        """How many of the oldest messages are older than `before`, counted up to `most`."""
+        """How many of the oldest messages are not newer than `before`, counted up to `most`."""
         if before is None:
             return most
         if self.back:
             return 1
-        count = 0
-        for seq in self.fifo:
-            if seq > before or count == most:
-                break
-            count += 1
-        return count
+        return min(most, bisect_right(self.fifo, before, self.first) - self.first)
 
     def waiting(self) -> list[int]:
         """All waiting messages, oldest first."""
-        return sorted([*self.fifo, *self.back])
+        return sorted([*self.fifo[self.first :], *self.back])
 
     def holds(self, seq: int) -> bool:
         """Whether a message waits here."""
         fifo = self.fifo
-        at = bisect_left(fifo, seq)
+        at = bisect_left(fifo, seq, self.first)
         return (at < len(fifo) and fifo[at] == seq) or seq in self.back
+
+    def older(self, seq: int) -> int:
+        """How many of the waiting messages are older than one."""
+        return bisect_left(self.fifo, seq, self.first) - self.first + sum(back < seq for back in self.back)
 
     def between(self, low: int, high: int, count: int, *, newest: bool = False) -> list[int]:
         """The oldest messages, or the newest, from `low` to `high`, at most `count`; the first of them first."""
         fifo = self.fifo
-        start, end = bisect_left(fifo, low), bisect_right(fifo, high)
+        start, end = bisect_left(fifo, low, self.first), bisect_right(fifo, high, self.first)
         if newest:
-            found = list(islice(reversed(fifo), len(fifo) - end, len(fifo) - max(start, end - count)))
+            found = fifo[max(start, end - count) : end].tolist()[::-1]
         else:
-            found = list(islice(fifo, start, min(end, start + count)))
+            found = fifo[start : min(end, start + count)].tolist()
         back = [seq for seq in self.back if low <= seq <= high]
         return sorted([*found, *back], reverse=newest)[:count] if back else found
 
     def remove(self, seqs: set[int]) -> None:
         """Take messages out that wait here. Costs what lies between the first and the last of them."""
-        fifo, last = self.fifo, max(seqs)
-        at = bisect_left(fifo, min(seqs))
-        behind = len(fifo) - at
-        fifo.rotate(-at)
-        kept = []
-        while behind and fifo[0] <= last:
-            seq = fifo.popleft()
-            behind -= 1
-            if seq not in seqs:
-                kept.append(seq)
-        fifo.extendleft(reversed(kept))
-        fifo.rotate(at)
+        fifo = self.fifo
+        start, end = bisect_left(fifo, min(seqs), self.first), bisect_right(fifo, max(seqs), self.first)
+        fifo[start:end] = array("Q", [seq for seq in fifo[start:end] if seq not in seqs])
+        if len(fifo) == self.first:
+            self._clear()
         if not seqs.isdisjoint(self.back):
             self.back = [seq for seq in self.back if seq not in seqs]
             heapify(self.back)
-
-
-def _place(fifo: deque[int], seq: int) -> int:
-    """Where a number belongs in an ordered deque. Looks near the end first."""
-    high, step = len(fifo), 1
-    low = max(0, high - step)
-    while low and fifo[low] > seq:
-        high, step = low, 2 * step
-        low = max(0, high - step)
-    return bisect_left(fifo, seq, low, high)
 
 
 Taken = tuple[Lane, int, int]
@@ -282,7 +313,7 @@ class FairKey:
     @property
     def newest(self) -> int:
         """The newest message that waits; 0 if none does."""
-        return max((lane.fifo[-1] if lane.fifo else max(lane.back) for lane in self.lanes.values()), default=0)
+        return max((lane.newest for lane in self.lanes.values()), default=0)
 
     @property
     def blocked(self) -> bool:
@@ -301,7 +332,7 @@ class FairKey:
             self.costs[seq] = cost
         self.ready += 1
 
-    def push_many(self, lane: Lane, seqs: list[int]) -> None:
+    def push_many(self, lane: Lane, seqs: Sequence[int]) -> None:
         """Add messages to one of this key's lanes, in order. Costs other than 1 are in `costs` already. It takes least
         for those that have just come, and are newer than all others.
         """

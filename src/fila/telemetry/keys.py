@@ -11,10 +11,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import nlargest
-from itertools import islice
 
 from fila.broker.queue import QueueState
-from fila.core.pending import FairKey
 
 OTHER = "other"
 
@@ -140,7 +138,7 @@ class KeyTally:
                 continue
             named.delivered, named.pending = named.counted + key.delivered - named.mark, key.ready
             named.weight = key.weight
-            told[name] = KeyFigures(named.delivered, key.ready, oldest(key) if key.ready else None)
+            told[name] = KeyFigures(named.delivered, key.ready, key.oldest if key.ready else None)
         return told
 
     def _ratios(self, now: int) -> dict[str, float]:
@@ -155,11 +153,6 @@ class KeyTally:
         wanted = {name: count + self._named[name].pending for name, count in got.items()}
         due = fair_shares(sum(got.values()), wanted, {name: named.weight for name, named in self._named.items()})
         return {name: got[name] / due[name] for name in due if due[name] > 0}
-
-
-def oldest(key: FairKey) -> int:
-    """The sequence number of the oldest message of a key that has some to give."""
-    return min(seq for lane in key.lanes.values() for seq in (*islice(lane.fifo, 1), *lane.back[:1]))
 
 
 def fair_shares(supply: int, wanted: dict[str, int], weights: dict[str, int]) -> dict[str, float]:

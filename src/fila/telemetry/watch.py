@@ -19,7 +19,7 @@ from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
 from fila.telemetry import catalog
 from fila.telemetry.catalog import Metric
-from fila.telemetry.keys import OTHER, KeyTally, oldest
+from fila.telemetry.keys import OTHER, KeyTally
 from fila.telemetry.rest import Rest
 from fila.telemetry.samples import Samples
 from fila.telemetry.scripts import ScriptTally
@@ -154,7 +154,7 @@ def _scan(queue: QueueState, found: _Scan, top: int) -> Iterator[None]:
     while some := list(islice(keys, STEP)):
         active = [key for key in some if key.ready]
         found.active += len(active)
-        first = min((oldest(key) for key in active), default=None)
+        first = min((key.oldest for key in active), default=None)
         if first is not None:
             found.oldest = first if found.oldest is None else min(first, found.oldest)
         found.candidates += [key.name for key in nlargest(top, some, key=lambda key: key.delivered + key.ready)]

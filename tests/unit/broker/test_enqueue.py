@@ -136,7 +136,7 @@ class TestSharedHeaders:
         for order in (kinds[::-1], kinds, kinds):
             driver.enqueue(*[incoming("q", headers=kind) for kind in order])
         (lane,) = driver.queue("q").keys["ada"].lanes.values()
-        assert (len(lane.fifo), lane.back) == (6, [])
+        assert (len(lane.fifo), list(lane.back)) == (6, [])
         driver.ack("q", held[0].id)
 
     def test_a_large_payload_among_small_ones_is_refused(self, driver):
