@@ -25,7 +25,7 @@ NS_PER_S = 1_000_000_000
 # Tags of length-delimited fields: number << 3 | 2.
 _LEASE_ID, _LEASE_BYTES = b"\x42\x10", 18  # a token is always 16 digits long
 _ID, _METADATA, _TIMESTAMPS = b"\x0a\x24", b"\x22", b"\x2a"  # an id is always 36 bytes long
-_IN_RESPONSE = b"\x0a"
+_IN_RESPONSE = _KEY = b"\x0a"
 _QUEUE, _HEADERS, _PAYLOAD = 0x0A, 0x12, 0x1A
 _NAME, _VALUE = 0x0A, 0x12  # of a header
 _LONG = 128  # a byte from here on says that a varint goes on
@@ -238,17 +238,21 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
 
 def _metadata(place: keys.Place, head: bytes, tried: bytes, lease_bytes: int) -> bytes:
     """The metadata of a message up to the id of its lease, whose length is known: the same for many messages."""
-    queue, fairness_key, priority = keys.read_lane(keys.joined(place))
+    before, behind = place
+    fairness_key = keys.read_name(behind, 0)[0].encode()
+    of_many = _metadata_of_many(before, behind[-1], head)
+    length = 1 + len(varint(len(fairness_key))) + len(fairness_key) + len(of_many) + len(tried) + lease_bytes
+    return b"".join((_METADATA, varint(length), _KEY, varint(len(fairness_key)), fairness_key, of_many, tried))
+
+
+@lru_cache(maxsize=4096)
+def _metadata_of_many(before: bytes, priority: int, head: bytes) -> bytes:
+    """The part of the metadata that many fairness keys share. Fields of protobuf may stand in any order."""
+    queue, _ = keys.read_name(before, 0)
     weight, cost, throttle_keys = codec.read_head(head)
-    metadata = messages_pb2.MessageMetadata(
-        fairness_key=fairness_key,
-        weight=weight,
-        throttle_keys=throttle_keys,
-        queue_id=queue,
-        priority=priority,
-        cost=cost,
+    return messages_pb2.MessageMetadata(
+        weight=weight, throttle_keys=throttle_keys, queue_id=queue, priority=priority, cost=cost
     ).SerializeToString()
-    return _METADATA + varint(len(metadata) + len(tried) + lease_bytes) + metadata + tried
 
 
 # Varints of a fixed five bytes, also where fewer would do: protobuf allows it, and nothing has to branch. 14 bits at a
