@@ -173,7 +173,7 @@ class TestEachPart:
 
 def test_one_in_so_many_is_accounted_for():
     book = Ledger(0)
-    lane = Lane(FairKey("k"), 5, b"")
+    lane = Lane(FairKey("k"), 5, (b"", b""))
     for start in range(0, 3200, 10):
         book.deliver([(lane, START + number, 1) for number in range(start, start + 10)], {}, START + SECOND)
     assert book.sums.count == 3200 // ledger.SAMPLE
@@ -186,6 +186,6 @@ def test_keys_that_were_not_served_for_longest_are_forgotten(monkeypatch):
     book = Ledger(0)
     book._skip = 1
     for number in range(ledger.MAX_KEYS + 5):
-        book.deliver([(Lane(FairKey(str(number)), 5, b""), 1, 1)], {}, 2)
+        book.deliver([(Lane(FairKey(str(number)), 5, (b"", b"")), 1, 1)], {}, 2)
     assert len(book.keys) == ledger.MAX_KEYS
     assert "0" not in book.keys

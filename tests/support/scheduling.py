@@ -58,7 +58,7 @@ class Rings:
         if weight is not None:
             key.weight = weight
         found = self.throttles.find_all(sorted(throttles))
-        return key.lanes.get((priority, found)) or Lane(key, priority, f"{name}/{priority}".encode(), found)
+        return key.lanes.get((priority, found)) or Lane(key, priority, (b"", f"{name}/{priority}".encode()), found)
 
     def make(self, name: str, weight: int, priority: int, throttles: Iterable[str]) -> tuple[int, Lane]:
         """A message that does not wait yet: its sequence number and its lane."""
@@ -108,7 +108,7 @@ class Rings:
                     key.place,
                     key.weight,
                     key.ready,
-                    dict(key.costs),
+                    dict(key.costs or {}),
                     key.head and key.head.priority,
                 )
                 for key in self.keys.values()

@@ -1,6 +1,7 @@
 """What may enter: names and sizes, checked before anything else looks at a message."""
 
 import unicodedata
+from collections.abc import Mapping
 
 from fila.broker.commands import Incoming
 from fila.broker.queue import DEAD_LETTERS
@@ -27,14 +28,14 @@ def check_queue_name(name: str, limits: LimitsConfig) -> None:
         raise InvalidArgument("a queue name must not begin or end with white space")
 
 
-def check_message(message: Incoming, limits: LimitsConfig) -> None:
-    """Raises InvalidArgument or LimitExceeded for a message that no queue would take."""
+def check_message(message: Incoming, headers: Mapping[str, str], limits: LimitsConfig) -> None:
+    """Raises InvalidArgument or LimitExceeded for a message, with its headers, that no queue would take."""
     if message.payload_bytes > limits.max_payload_bytes:
         raise LimitExceeded(f"the payload has {message.payload_bytes} bytes, {limits.max_payload_bytes} are allowed")
     if len(message.body) - message.payload_bytes > limits.max_header_bytes:
         raise LimitExceeded(f"the headers exceed {limits.max_header_bytes} bytes")
-    if len(message.headers) > limits.max_headers:
-        raise LimitExceeded(f"there are {len(message.headers)} headers, {limits.max_headers} are allowed")
+    if len(headers) > limits.max_headers:
+        raise LimitExceeded(f"there are {len(headers)} headers, {limits.max_headers} are allowed")
     if message.delay_ms:
         check_delay(message.delay_ms, limits)
     if not 0 <= message.priority <= MAX_PRIORITY:

@@ -489,7 +489,7 @@ def _answer(future: asyncio.Future[Any], answer: Any) -> None:
 def _stored(messages: list[Taken]) -> list[bytes]:
     """Where messages are."""
     put_u64 = keys.u64
-    return [lane.place[0] + put_u64(seq) + lane.place[1] for lane, seq, _ in messages]
+    return [lane.before + put_u64(seq) + lane.behind for lane, seq, _ in messages]
 
 
 def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
@@ -55,7 +54,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         arrivals = tick.arrivals.get(message.queue)
         spot = arrivals.queue.spots.get(message.kind) if arrivals is not None else None
         if (
-            spot is None
+            arrivals is None
+            or spot is None
             or message.delay_ms
             or message.dedup_key
             or message.priority != spot[1].sent
@@ -71,10 +71,10 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
                 others[seq] = found
                 continue
             spot = found
-        assert arrivals is not None
-        lane, (_, weight, cost, head, delay_ms) = spot
-        if not lane.fifo:
-            lane = _find_again(arrivals, message.kind, spot)
+            lane = spot[0]
+        else:
+            lane = spot[0] if spot[0].fifo else _find_again(arrivals, message.kind, spot)
+        _, weight, cost, head, delay_ms = spot[1]
         message.lane = lane
         key = lane.key
         if arrivals.weights or key.weight != weight or not key.live:
@@ -83,8 +83,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
         arrivals.sizes[seq] = message.payload_bytes
-        before, behind = lane.place
-        put(Family.MESSAGES, before + put_u64(seq) + behind, record)
+        put(Family.MESSAGES, lane.before + put_u64(seq) + lane.behind, record)
         if delay_ms:
             due = tick.now + delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
@@ -130,27 +129,22 @@ def _find_again(arrivals: Arrivals, kind: bytes | None, spot: Spot) -> Lane:
     return lane
 
 
-class Judged(NamedTuple):
-    """What becomes of a message that is taken."""
-
-    placed: Placement
-    priority: int
-    delay_ms: int
-    head: bytes
-    """What its record begins with"""
+Judged = tuple[Placement, int, int, bytes]
+"""What becomes of a message that is taken: its placement, priority, delay, and what its record begins with."""
 
 
 def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Judged:
     """By the queue's script, or else by its headers. Raises BrokerError for a message that no queue or not this one
     takes.
     """
-    check_message(message, limits)
+    headers = message.headers
+    check_message(message, headers, limits)
     hooks = queue.hooks
     if hooks is not None and hooks.has_on_enqueue:
-        placed = hooks.on_enqueue(message.headers, message.payload_bytes, now)
+        placed = hooks.on_enqueue(headers, message.payload_bytes, now)
     else:
-        placed = place(queue.record, message.headers, limits)
-    return Judged(
+        placed = place(queue.record, headers, limits)
+    return (
         placed,
         message.priority if placed.priority is None else placed.priority,
         message.delay_ms if placed.delay_ms is None else placed.delay_ms,

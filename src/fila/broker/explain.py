@@ -90,7 +90,7 @@ def search(queue: QueueState, seq: int) -> Iterator[Found | None]:
     for step, key in enumerate(list(queue.keys.values())):
         for lane in key.lanes.values():
             if lane.holds(seq):
-                yield Found(seq, lane, key.costs.get(seq, 1), State.READY)
+                yield Found(seq, lane, key.cost(seq), State.READY)
                 return
         if not step % STRIDE:
             yield None
@@ -104,7 +104,7 @@ def first_of(queue: QueueState, key_name: str) -> Found:
         raise NoSuchMessage(f"nothing of fairness key {quoted(key_name)} waits in queue {quoted(queue.name)}")
     open_lanes = [lane for lane in lanes if lane.gate is None]
     lane = min(open_lanes or lanes, key=lambda lane: (lane.priority, lane.oldest))
-    return Found(lane.oldest, lane, key.costs.get(lane.oldest, 1), State.READY)
+    return Found(lane.oldest, lane, key.cost(lane.oldest), State.READY)
 
 
 def next_of(queue: QueueState, now: int) -> Found:
@@ -272,7 +272,7 @@ def _through(throttle: Throttle, found: Found, now: int) -> int:
     key = found.lane.key
     lanes = [lane for lane in key.lanes.values() if throttle in lane.throttles and lane.priority <= found.lane.priority]
     own = sum(len(lane) if lane.priority < found.lane.priority else lane.older(found.seq) for lane in lanes)
-    own += sum(cost - 1 for seq, cost in key.costs.items() if seq < found.seq)
+    own += sum(cost - 1 for seq, cost in (key.costs or {}).items() if seq < found.seq)
     gate = found.lane.gate
     rivals = [*gate.keys] if gate is not None and gate.throttle is throttle else []
     others = sum(min(own + 1, rival.ready) * rival.weight / key.weight for rival in rivals if rival is not key)

@@ -121,13 +121,13 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
     failures: list[Failure] = []
     done = Acked(queue, [], [])
     leaving: dict[Grant, int] = {}
-    attempts, stored = queue.attempts, []
+    attempts, stored, put_u64 = queue.attempts, [], keys.u64
     for message_id, seq, grant in _held(state, tick, queue, group):
         if grant is None:
             failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
             continue
         lane = grant.members[seq][0]
-        stored.append(keys.message(lane.place, seq))
+        stored.append(lane.before + put_u64(seq) + lane.behind)
         if seq in attempts:
             drop_history(tick, queue, seq)
         tick.gone[seq] = False

@@ -42,7 +42,6 @@ def lane_id(priority: int, throttles: tuple[Throttle, ...]) -> LaneId:
     return (priority, throttles) if throttles else _PLAIN[priority]
 
 
-
 _WORTH_MOVING = 64
 """Numbers that were taken from a lane before the others are moved up."""
 
@@ -52,6 +51,8 @@ class Lane:
 
     __slots__ = (
         "back",
+        "before",
+        "behind",
         "encoded",
         "fifo",
         "first",
@@ -60,7 +61,6 @@ class Lane:
         "id",
         "key",
         "need",
-        "place",
         "priority",
         "throttles",
     )
@@ -71,8 +71,8 @@ class Lane:
         self.key = key
         self.priority = priority
         self.id = lane_id(priority, throttles)
-        self.place = place
-        """Where the store keeps the lane's messages. Opaque here."""
+        self.before, self.behind = place
+        """Where the store keeps the lane's messages: what stands before their numbers, and what behind."""
         self.encoded: object = None
         """What is kept of how its messages are sent, for the next of them. Opaque here."""
         self.throttles = throttles
@@ -90,6 +90,10 @@ class Lane:
 
     def __len__(self) -> int:
         return len(self.fifo) - self.first + len(self.back)
+
+    @property
+    def place(self) -> tuple[bytes, bytes]:
+        return self.before, self.behind
 
     @property
     def oldest(self) -> int:
@@ -291,8 +295,8 @@ class FairKey:
         """How many of the lanes have throttles."""
         self.shut = 0
         """How many of the lanes wait for one of theirs."""
-        self.costs: dict[int, int] = {}
-        """Of the waiting messages whose cost is not 1."""
+        self.costs: dict[int, int] | None = None
+        """Of the waiting messages whose cost is not 1, once there was one."""
         self.ready = 0
         """How many messages wait in the lanes."""
         self.live = 0
@@ -315,6 +319,10 @@ class FairKey:
         """The newest message that waits; 0 if none does."""
         return max((lane.newest for lane in self.lanes.values()), default=0)
 
+    def cost(self, seq: int) -> int:
+        """What a waiting message costs."""
+        return self.costs.get(seq, 1) if self.costs else 1
+
     @property
     def blocked(self) -> bool:
         """Whether throttles hold up all that waits."""
@@ -329,21 +337,23 @@ class FairKey:
             self.open(held)  # what it waits for is no longer what it needs
         held.push(seq)
         if cost != 1:
+            if self.costs is None:
+                self.costs = {}
             self.costs[seq] = cost
         self.ready += 1
 
     def push_many(self, lane: Lane, seqs: Sequence[int]) -> None:
-        """Add messages to one of this key's lanes, in order. Costs other than 1 are in `costs` already. It takes least
-        for those that have just come, and are newer than all others.
+        """Add messages to one of this key's lanes, in order, at a cost of 1 each. It takes least for those that have
+        just come, and are newer than all others.
         """
         held = self.lanes.get(lane.id)
         if held is None:
             held = self._registered(lane)
         if isinstance(held, Overflow):
             for seq in seqs:
-                self.push(lane, seq, self.costs.get(seq, 1))
+                self.push(lane, seq)
             return
-        if held.gate is not None and seqs[0] < held.oldest and self.costs.get(seqs[0], 1) != held.need:
+        if held.gate is not None and seqs[0] < held.oldest and held.need != 1:
             self.open(held)  # what it waits for is no longer what it needs
         held.push_many(seqs)
         self.ready += len(seqs)
@@ -406,7 +416,7 @@ class FairKey:
         lane.take(out, 1)
         self.ready -= 1
         owner, seq, _ = out[-1]
-        cost = self.costs.pop(seq, 1)
+        cost = self.costs.pop(seq, 1) if self.costs else 1
         out[-1] = (owner, seq, cost)
         return cost
 
@@ -430,7 +440,7 @@ class FairKey:
         while lanes and spent < budget and limit:
             priority, oldest, at, lane = lanes[0]
             throttles = lane.throttles_of(oldest)
-            cost = self.costs.get(oldest, 1) if self.costs else 1
+            cost = self.cost(oldest)
             count = admit(self, lane, throttles, cost) if throttles else limit
             if not count:
                 heappop(lanes)

@@ -114,7 +114,7 @@ def test_keys_share_by_weight(driver):
     assert {key: round(8 * count / total, 1) for key, count in shares.items()} == {"a": 1.0, "b": 2.0, "c": 5.0}
 
 
-LANE = Lane(FairKey("a"), 5, b"")
+LANE = Lane(FairKey("a"), 5, (b"", b""))
 
 
 class TestDeal:

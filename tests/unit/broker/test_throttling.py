@@ -23,7 +23,10 @@ def limit(driver, key, value):
 def lanes_of(driver):
     """What waits where: fairness key, priority and throttle keys of each lane, its messages and their costs."""
     return {
-        (key.name, lane.priority, *(throttle.name for throttle in lane.throttles)): (lane.waiting(), dict(key.costs))
+        (key.name, lane.priority, *(throttle.name for throttle in lane.throttles)): (
+            lane.waiting(),
+            dict(key.costs or {}),
+        )
         for key in driver.queue("q").keys.values()
         for lane in key.lanes.values()
     }

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from fila.core.leases import MANY_DEAD, Grant, Leases
 from fila.core.pending import FairKey, Lane
 
-LANE = Lane(FairKey("tenant"), 5, b"")
+LANE = Lane(FairKey("tenant"), 5, (b"", b""))
 
 
 def grant(number, seqs, *, token=None, consumer=1, expires_at=100):

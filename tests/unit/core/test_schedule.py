@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from fila.core.pending import FairKey, Lane
 from fila.core.schedule import Schedule
 
-LANE = Lane(FairKey("tenant"), 5, b"")
+LANE = Lane(FairKey("tenant"), 5, (b"", b""))
 dues = st.lists(st.integers(0, 100), max_size=30)
 
 

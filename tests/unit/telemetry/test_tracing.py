@@ -20,7 +20,7 @@ IDS = DRIVER.state.ids
 PARENT = Parent("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
 SAMPLED = f"00-{PARENT.trace}-{PARENT.span}-01"
 UNSAMPLED = f"00-{PARENT.trace}-{PARENT.span}-00"
-LANE = Lane(FairKey("acme"), 5, b"")
+LANE = Lane(FairKey("acme"), 5, (b"", b""))
 
 
 def sent(header, lane=LANE):
