@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
-from fila.broker.failure import drop_history
 from fila.broker.queue import QueueState
-from fila.broker.settle import put_grant
+from fila.broker.settle import plan_done, put_grant
 from fila.broker.state import BrokerState
-from fila.broker.tick import Acked, Delivery, Tick
+from fila.broker.tick import Delivery, Tick
 from fila.config import LimitsConfig
 from fila.core.claims import Claim, ClaimState, Group, Part
 from fila.core.consumers import Consumer
@@ -183,7 +182,7 @@ def plan_removal(state: BrokerState, queue: QueueState, claim: Claim, tick: Tick
     if claim.parts:
         part = claim.parts[0]
         if part.grant is not None and part.grant.members:
-            _plan_acks(tick, queue, part.grant)
+            plan_done(tick, queue, part.grant, list(part.grant.members))
         tick.batch.delete(Family.CLAIMS, keys.claim_part(queue.name, group.name, claim.number, part.first))
         tick.on_commit.append(lambda: claim.parts.remove(part))
     if len(claim.parts) > 1:
@@ -191,17 +190,6 @@ def plan_removal(state: BrokerState, queue: QueueState, claim: Claim, tick: Tick
     tick.batch.delete(Family.CLAIMS, keys.claim(queue.name, group.name, claim.number))
     tick.on_commit.append(lambda: group.claims.pop(claim.number, None))
     return True
-
-
-def _plan_acks(tick: Tick, queue: QueueState, grant: Grant) -> None:
-    members = grant.members
-    lanes = [lane for lane, _, _ in members.values()]
-    tick.batch.delete_many(Family.MESSAGES, [keys.message(lane.place, seq) for lane, seq, _ in members.values()])
-    for seq in queue.attempts.keys() & members.keys() if queue.attempts else ():
-        drop_history(tick, queue, seq)
-    tick.gone.update(dict.fromkeys(members, False))
-    tick.drop_members(queue, grant, len(members))
-    tick.acked.append(Acked(queue, list(members), lanes))
 
 
 def plan_extend_claims(state: BrokerState, tick: Tick, command: ExtendClaims) -> ExtendedClaims:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import cast
 
 from fila.broker.admission import check_delay
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGrants, Settle
@@ -118,28 +119,35 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
         queue = state.queue(group.queue)
     except BrokerError as error:
         return [Failure(group.queue, message_id, error) for message_id in group.message_ids]
+    seqs = cast("list[int]", state.ids.seqs(group.message_ids))  # None is in no grant
+    grant = queue.leases.find_all(seqs, _read_token(group.token))
+    if grant is not None and grant.claim is None and tick.gone.keys().isdisjoint(seqs):
+        plan_done(tick, queue, grant, seqs)
+        return []
     failures: list[Failure] = []
-    done = Acked(queue, [], [])
-    leaving: dict[Grant, int] = {}
-    attempts, stored, put_u64 = queue.attempts, [], keys.u64
-    for message_id, seq, grant in _held(state, tick, queue, group):
-        if grant is None:
+    done: dict[Grant, list[int]] = {}
+    for message_id, seq, held in _held(state, tick, queue, group):
+        if held is None:
             failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
-            continue
-        lane = grant.members[seq][0]
-        stored.append(lane.before + put_u64(seq) + lane.behind)
-        if seq in attempts:
-            drop_history(tick, queue, seq)
-        tick.gone[seq] = False
-        leaving[grant] = leaving.get(grant, 0) + 1
-        done.seqs.append(seq)
-        done.lanes.append(lane)
+        else:
+            tick.gone[seq] = False
+            done.setdefault(held, []).append(seq)
+    for held, members in done.items():
+        plan_done(tick, queue, held, members)
+    return failures
+
+
+def plan_done(tick: Tick, queue: QueueState, grant: Grant, seqs: list[int]) -> None:
+    """Remove messages for good that a grant holds."""
+    put_u64, messages = keys.u64, [grant.members[seq] for seq in seqs]
+    stored = [lane.before + put_u64(seq) + lane.behind for lane, seq, _ in messages]
     stored.sort()  # the store takes in fastest what stands in its order
     tick.batch.delete_many(Family.MESSAGES, stored)
-    for grant, count in leaving.items():
-        tick.drop_members(queue, grant, count)
-    tick.acked.append(done)
-    return failures
+    for seq in queue.attempts.keys() & seqs if queue.attempts else ():
+        drop_history(tick, queue, seq)
+    tick.gone.update(dict.fromkeys(seqs, False))
+    tick.drop_members(queue, grant, len(seqs))
+    tick.acked.append(Acked(queue, seqs, [lane for lane, _, _ in messages]))
 
 
 def _plan_nack(state: BrokerState, store: Storage, tick: Tick, nack: Nack) -> None:

@@ -22,15 +22,29 @@ _TAIL_BITS = 48
 # twice. The first 15 characters are the same for all ids of a millisecond, the last 18 depend on 8 bits only.
 _FIRST = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7\Z")
 _UPPER = [f"{upper:03x}".encode() for upper in range((NS_PER_MS >> 8) + 1)]
-_UPPER_OF = {text.decode(): upper for upper, text in enumerate(_UPPER)}
+_UPPER_OF = {text.decode(): upper << 8 for upper, text in enumerate(_UPPER)}
+_ANY_LOWER = {text: upper for text, upper in _UPPER_OF.items() if upper + 256 <= NS_PER_MS}
+"""Those that make less than a millisecond with any lower bits"""
 _FIRST_END, _UPPER_END = 15, 18
 _FIRSTS_KEPT = 16_384
+
+
+class _Milliseconds(dict[str, int]):
+    """The first nanosecond of the millisecond that an id begins with. Raises KeyError for what begins no id."""
+
+    def __missing__(self, first: str) -> int:
+        if not _FIRST.match(first):
+            raise KeyError(first)
+        if len(self) >= _FIRSTS_KEPT:
+            self.clear()
+        found = self[first] = int(first[:8] + first[9:13], 16) * NS_PER_MS
+        return found
 
 
 class MessageIds:
     """Turns sequence numbers of one store into UUIDs and back."""
 
-    __slots__ = ("_firsts", "_last", "_last_of", "_ms_of", "node")
+    __slots__ = ("_firsts", "_last", "_last_of", "_milliseconds", "node")
 
     def __init__(self, node: int) -> None:
         self.node = node
@@ -39,7 +53,7 @@ class MessageIds:
         self._last_of = {text.decode(): lower for lower, text in enumerate(self._last)}
         # Messages of many tenants leave in an order that goes to and fro in time, so more than the last one is kept.
         self._firsts: dict[int, bytes] = {}
-        self._ms_of: dict[str, int] = {}
+        self._milliseconds = _Milliseconds()
 
     def text(self, seq: int) -> str:
         """The UUID of a sequence number."""
@@ -65,18 +79,19 @@ class MessageIds:
 
     def seq(self, text: str) -> int | None:
         """The sequence number in an id, or None for a text that is no id of this store."""
-        lower = self._last_of.get(text[_UPPER_END:])
-        upper = _UPPER_OF.get(text[_FIRST_END:_UPPER_END])
-        if lower is None or upper is None:
+        try:
+            rest = _UPPER_OF[text[_FIRST_END:_UPPER_END]] + self._last_of[text[_UPPER_END:]]
+            return self._milliseconds[text[:_FIRST_END]] + rest if rest < NS_PER_MS else None
+        except KeyError:
             return None
-        first = text[:_FIRST_END]
-        ms = self._ms_of.get(first)
-        if ms is None:
-            ms = self._read_first(first)
-            if ms is None:
-                return None
-        rest = upper << 8 | lower
-        return ms * NS_PER_MS + rest if rest < NS_PER_MS else None
+
+    def seqs(self, texts: list[str]) -> list[int | None]:
+        """As `seq`, of many."""
+        first_of, last_of, start, end = self._milliseconds, self._last_of, _FIRST_END, _UPPER_END
+        try:
+            return [first_of[text[:start]] + _ANY_LOWER[text[start:end]] + last_of[text[end:]] for text in texts]
+        except KeyError:
+            return [self.seq(text) for text in texts]
 
     def _write_first(self, ms: int) -> bytes:
         if len(self._firsts) >= _FIRSTS_KEPT:
@@ -84,14 +99,6 @@ class MessageIds:
         digits = f"{ms:012x}"
         first = self._firsts[ms] = f"{digits[:8]}-{digits[8:]}-7".encode()
         return first
-
-    def _read_first(self, first: str) -> int | None:
-        if not _FIRST.match(first):
-            return None
-        if len(self._ms_of) >= _FIRSTS_KEPT:
-            self._ms_of.clear()
-        ms = self._ms_of[first] = int(first[:8] + first[9:13], 16)
-        return ms
 
 
 class Sequence:

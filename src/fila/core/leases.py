@@ -12,7 +12,7 @@ Rules of this file:
 - a message whose lease ends, however it ends, is no longer in flight for its throttles.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
@@ -67,6 +67,14 @@ class Leases:
         grant = self._by_seq.get(seq)
         return grant if grant is not None and (token is None or grant.token == token) else None
 
+    def find_all(self, seqs: Sequence[int], token: int | None = None) -> Grant | None:
+        """The grant that holds all of these messages, each named once; None when there is no such."""
+        grants = set(map(self._by_seq.get, seqs))
+        grant = grants.pop() if len(grants) == 1 else None
+        if grant is None or len(set(seqs)) < len(seqs):
+            return None
+        return grant if token is None or grant.token == token else None
+
     def add(self, grant: Grant) -> None:
         """Hand out a grant. A message that another grant holds moves over."""
         by_seq = self._by_seq
@@ -98,21 +106,21 @@ class Leases:
 
     def release_many(self, seqs: list[int]) -> list[tuple[int, list[Taken]]]:
         """End the leases of many messages: for each consumer, what it no longer holds."""
-        pop = self._by_seq.pop
-        released: dict[Grant, list[Taken]] = {}
-        for seq in seqs:
-            grant = pop(seq)
-            message = grant.members.pop(seq)
-            if message[0].throttles:
-                for throttle in message[0].throttles:
+        grants = list(map(self._by_seq.pop, seqs))
+        together: dict[Grant, list[int]] = dict.fromkeys(grants, seqs)
+        if len(together) > 1:
+            together = {grant: [] for grant in together}
+            for grant, seq in zip(grants, seqs, strict=True):
+                together[grant].append(seq)
+        released: list[tuple[int, list[Taken]]] = []
+        for grant, members in together.items():
+            messages = list(map(grant.members.pop, members))
+            for lane, _, _ in messages:
+                for throttle in lane.throttles:
                     throttle.release()
-            if grant in released:
-                released[grant].append(message)
-            else:
-                released[grant] = [message]
-        for grant in released:
             self._forget_if_empty(grant)
-        return [(grant.consumer, messages) for grant, messages in released.items()]
+            released.append((grant.consumer, messages))
+        return released
 
     def lanes(self, seqs: list[int]) -> list[Lane]:
         """Where messages that are leased belong."""

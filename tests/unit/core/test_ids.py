@@ -55,6 +55,26 @@ def test_ids_are_read_in_any_order(numbers):
     assert [ids.seq(text) for text in reversed(texts)] == numbers[::-1]
 
 
+def _put_together(ms, rest):
+    digits, tail = f"{ms:012x}", MessageIds(NODE).text(rest & 255)[18:]
+    return f"{digits[:8]}-{digits[8:]}-7{rest >> 8:03x}{tail}"
+
+
+@given(
+    st.lists(
+        seqs.map(MessageIds(NODE).text)
+        | st.sampled_from(["", "0188d5c8-1c80-7f42-bfc0-000000000000"])
+        | st.builds(_put_together, st.integers(0, 2**48 - 1), st.integers(0, 2**20 - 1))
+    )
+)
+def test_many_ids_are_read_as_each_of_them(texts):
+    """Also those that are none, and those that name more nanoseconds than a millisecond has."""
+    ids = MessageIds(NODE)
+    expected = [ids.seq(text) for text in texts]
+    assert ids.seqs(texts) == expected
+    assert MessageIds(NODE).seqs(texts) == expected
+
+
 @given(nodes, nodes, seqs)
 def test_an_id_of_another_store_is_none_of_ours(node, other, seq):
     """A store reads back only the ids that it gave out."""

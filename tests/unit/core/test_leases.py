@@ -58,6 +58,15 @@ def test_releasing_many_says_what_each_consumer_no_longer_holds():
     assert [one.number for one in leases.grants()] == [3]
 
 
+def test_messages_are_found_together_only_when_one_grant_holds_each_of_them_once():
+    """Whatever else is asked for is looked at message by message."""
+    leases = held(first := grant(1, [10, 11, 12]), grant(2, [20]))
+    assert leases.find_all([12, 10]) is leases.find_all([12, 10], first.token) is first
+    for seqs in ([10, 20], [10, 10], [10, 99], [10, None], []):
+        assert leases.find_all(seqs) is None
+    assert leases.find_all([10], 2) is None
+
+
 def test_a_grant_without_messages_is_gone():
     """With its last message a grant leaves its consumer and the order of expiry."""
     leases = held(grant(1, [10], expires_at=50), grant(2, [20], expires_at=90))
