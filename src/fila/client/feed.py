@@ -20,7 +20,6 @@ from fila.client.settler import Nack, Settler
 from fila.v1 import messages_pb2, service_pb2
 from fila.wire.call import Call
 from fila.wire.status import Metadata, RpcError
-from fila.wire.stream import EOF
 
 #: The metadata of a Lease call by which the broker says how long its leases last.
 VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
@@ -119,9 +118,12 @@ class Feed(Generic[D]):
         call = self._call = self._connection.open_lease(self._request)
         try:
             self._note(await call.initial_metadata())
-            while (response := await call.read()) is not EOF:
+
+            def deliver(response: bytes) -> None:
                 backoff.reset()
                 self._deliver(service_pb2.LeaseResponse.FromString(response).messages)
+
+            await call.each(deliver)
         finally:
             self._call = None
             call.cancel()

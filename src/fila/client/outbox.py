@@ -53,6 +53,11 @@ class Outbox(Generic[W]):
     def __len__(self) -> int:
         return len(self._sent) + len(self._again)
 
+    @property
+    def left_over(self) -> bool:
+        """Whether there is something to be sent again."""
+        return bool(self._again)
+
     def waiters(self) -> list[W]:
         return [waiter for batch in (*self._sent, *self._again) for waiter in batch.waiters]
 
@@ -62,7 +67,7 @@ class Outbox(Generic[W]):
             self._probing = False
         if len(self._sent) >= self._room():
             return None
-        batch = self._left_over() or make()
+        batch = (self._left_over() if self._again else None) or make()
         if batch is not None:
             self._sent.append(batch)
         return batch

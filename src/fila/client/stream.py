@@ -1,7 +1,8 @@
 """Keeps one bidirectional stream of batches going: opens it when there is work, writes, reads, reconnects, times out.
 
 What goes next is decided by `Outbox`. New batches are made of whatever has gathered at the moment when there is room on
-the wire: a lone request leaves at the next turn of the event loop, and under load batches grow by themselves.
+the wire: a lone request leaves at the end of the turn of the event loop, and under load batches grow by themselves.
+Answers reach their callers in the turn in which they arrive.
 """
 
 import asyncio
@@ -17,7 +18,6 @@ from fila.client.outbox import Batch, Outbox
 from fila.client.waiter import Waiter, expire
 from fila.wire.call import Call
 from fila.wire.status import RpcError
-from fila.wire.stream import EOF
 
 #: Batches on the wire without an answer. The broker remembers its last 64 answers to a producer.
 WINDOW = 8
@@ -53,6 +53,8 @@ class BatchStream(Generic[W]):
         self._task: asyncio.Task[None] | None = None
         self._call: Call | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._written_soon = False
+        self._defect: Exception | None = None
         self._trouble = ""
         self._closed: FilaError | None = None
 
@@ -61,11 +63,15 @@ class BatchStream(Generic[W]):
             waiter.fail(self._closed)
             return
         self._gathered.append(waiter)
-        self._wake()
         if self._task is None:
             self._task = self._loop.create_task(self._run())
         if self._timer is None:
             self._timer = self._loop.call_at(waiter.deadline, self._sweep)
+        if not self._loop.is_running():
+            self._write()  # between two turns, nobody else is about to submit something
+        elif not self._written_soon:
+            self._written_soon = True
+            self._loop.call_soon(self._write_soon)
 
     async def close(self) -> None:
         self._give_up(ClientClosedError("the client is closed"))
@@ -95,22 +101,21 @@ class BatchStream(Generic[W]):
     async def _serve(self) -> None:
         """Live through one stream, from opening it to its end."""
         call = self._call = self._open_call()
-        writer = self._loop.create_task(self._write(call))
-        writer.add_done_callback(lambda ended: call.cancel() if not ended.cancelled() and ended.exception() else None)
+        call.on_writable = self._write
         failure: RpcError | None = None
         try:
-            await self._read(call)
+            self._write()
+            await call.each(self._answer)
         except RpcError as error:
             failure = error
         except asyncio.CancelledError:
-            if writer.done() and not writer.cancelled():
-                writer.result()  # raises the defect for which the call was cancelled
+            if self._defect is not None:
+                raise self._defect from None
             raise
         finally:
             self._call = None
+            call.on_writable = None
             call.cancel()
-            self._wake()
-            await finished([writer])
         if failure is None or was_lost(failure):
             self._outbox.lost()
         elif (blamed := self._outbox.refused()) is not None:
@@ -120,27 +125,34 @@ class BatchStream(Generic[W]):
         if self._busy():
             await asyncio.sleep(self._backoff.next_wait_s())
 
-    async def _write(self, call: Call) -> None:
-        while not call.done():
-            batch = self._outbox.next(self._make_batch)
-            if batch is None:
-                await self._sleep()
-                continue
-            try:
-                await call.write(batch.data)
-            except RpcError:
-                return  # the reader learns why
+    def _write_soon(self) -> None:
+        self._written_soon = False
+        self._write()
 
-    async def _read(self, call: Call) -> None:
-        """Hand out answers until the stream ends. Raises RpcError."""
-        while (response := await call.read()) is not EOF:
-            batch = self._outbox.answered()
-            if batch is None:
-                raise InternalError("the broker answered what was not asked")
-            self._codec.answer(batch, response)
-            self._backoff.reset()
-            self._trouble = ""
+    def _write(self) -> None:
+        """Send what there is room for; without a stream, have one opened."""
+        call = self._call
+        if call is None:
             self._wake()
+            return
+        try:
+            while (self._gathered or self._outbox.left_over) and call.has_room:
+                batch = self._outbox.next(self._make_batch)
+                if batch is None:
+                    return
+                call.send(batch.data)
+        except Exception as error:  # noqa: BLE001  # a defect, which ends the stream
+            self._defect = error
+            call.cancel()
+
+    def _answer(self, response: bytes) -> None:
+        batch = self._outbox.answered()
+        if batch is None:
+            raise InternalError("the broker answered what was not asked")
+        self._codec.answer(batch, response)
+        self._backoff.reset()
+        self._trouble = ""
+        self._write()
 
     def _make_batch(self) -> Batch[W] | None:
         return self._codec.make_batch(self._gathered)

@@ -34,9 +34,12 @@ class Call(Stream):
         "_link",
         "_loop",
         "_read_waiter",
+        "_take",
         "_timer",
         "_trailing",
+        "_trouble",
         "_waiters",
+        "on_writable",
     )
 
     def __init__(
@@ -57,6 +60,10 @@ class Call(Stream):
         self._timer: asyncio.TimerHandle | None = None
         self._read_waiter: asyncio.Future[None] | None = None
         self._waiters: list[asyncio.Future[None]] = []
+        self._take: Callable[[Any], None] | None = None
+        self._trouble: Exception | None = None
+        #: For callers that are called back: there may be room for a request.
+        self.on_writable: Callable[[], None] | None = None
 
     # For callers.
 
@@ -99,6 +106,32 @@ class Call(Stream):
         if connection.out:
             self._link.flush()
         return message if self._decode is None or message is None else self._decode(message)
+
+    async def each(self, take: Callable[[Any], None]) -> None:
+        """Hand each response over in the turn of the event loop in which it arrives. Returns after the last one.
+
+        Raises RpcError as `read` does, or what `take` raised, after which the call has ended.
+        """
+        self._take = take
+        self._hand_over()
+        await self._end_of_call()
+        if self._trouble is not None:
+            raise self._trouble
+        if self._cancelled:
+            raise asyncio.CancelledError
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a request can be sent now. `on_writable` is called when that may have changed."""
+        return self._link is not None and not (self.outgoing or self._finished)
+
+    def send(self, request: Any) -> None:
+        """Send a request. To be called while there is room."""
+        assert self._link is not None
+        self._link.connection.send_message(self, self._encode(request) if self._encode is not None else request)
+        self._link.flush()
 
     def cancel(self) -> bool:
         """End the call. Whoever waits for it is cancelled."""
@@ -172,6 +205,8 @@ class Call(Stream):
     def readable(self) -> None:
         if self.remote_closed and not self._finished:
             self._finish(RpcError(StatusCode.INTERNAL, "the call ended without a status"))
+        if self._take is not None:
+            self._hand_over()
         waiter = self._read_waiter
         if waiter is not None:
             self._read_waiter = None
@@ -187,6 +222,18 @@ class Call(Stream):
     def lost(self, code: int | None, text: str) -> None:
         if not self._finished:
             self._finish(RpcError(StatusCode.UNAVAILABLE, text) if code is None else status.from_reset(code))
+
+    def _hand_over(self) -> None:
+        assert self._take is not None
+        while self.messages:
+            assert self._link is not None
+            message = self._link.connection.read(self)
+            try:
+                self._take(message if self._decode is None or message is None else self._decode(message))
+            except Exception as error:  # noqa: BLE001  # it goes to whoever waits for the end
+                self._trouble = error
+                self.forget()
+                self.cancel()
 
     def _expire(self) -> None:
         self._end(RpcError(StatusCode.DEADLINE_EXCEEDED, "the deadline has passed"), frames.CANCEL)
@@ -225,6 +272,8 @@ class Call(Stream):
             await self._change()
 
     def _tell(self) -> None:
+        if self.on_writable is not None:
+            self.on_writable()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
