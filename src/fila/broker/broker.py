@@ -143,6 +143,7 @@ class Broker:
         self.state = engine.state
         self.journal = engine.journal
         self._engine = engine
+        engine.on_commit = self._hand_out
         self.store = store
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -457,10 +458,11 @@ class Broker:
             self.failed.set_exception(defect)
             return
         self._plan_next(now)
-        if self._granted:
-            self._hand_out()
 
     def _hand_out(self) -> None:
+        """Deliveries leave before answers: a consumer may be waiting for nothing else."""
+        if not self._granted:
+            return
         granted, self._granted = self._granted, []
         if len(granted) > 1:
             self._read_together([taken for subscription in granted for taken in subscription.waiting()])

@@ -8,6 +8,7 @@ Time is an argument, in nanoseconds since the epoch.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,7 +33,7 @@ from fila.broker.commands import (
     StageEnqueue,
     UpdateQueue,
 )
-from fila.broker.deliver import plan_delivery
+from fila.broker.deliver import plan_delivery, plan_straight
 from fila.broker.enqueue import plan_enqueue
 from fila.broker.journal import Journal
 from fila.broker.queue import QueueState
@@ -93,6 +94,8 @@ class Engine:
         self._queued = 0
         self._wanted: dict[str, None] = {}
         """Queues that may have something to deliver, in turn."""
+        self._freed: dict[str, QueueState] = {}
+        """Queues that hold no message for the room that consumers have just got"""
         self._due_at = self._earliest()
         """Nothing is due before this. Looked up anew only when it has passed, not whenever a lease is settled."""
         self.recent = RecentRecords(RECENT_BYTES)
@@ -103,6 +106,8 @@ class Engine:
         """When chores are tried again after one could not read the store"""
         self._ticks = 0
         self._write_failures = 0
+        self.on_commit: Callable[[], None] = _nothing
+        """Called when a tick is durable, before its commands are answered"""
 
     def load(self) -> Load:
         return Load(self._ticks, self._write_failures, self._queued)
@@ -176,6 +181,7 @@ class Engine:
                 self._give_up(command, error)
             return
         self._commit(tick)
+        self.on_commit()
         for reply, answer in tick.replies:
             reply(answer)
 
@@ -314,6 +320,10 @@ class Engine:
                     self._wanted[name] = None  # at the end: there is more, but the others come first
         for queue in tick.unfinished:
             self._wanted[queue.name] = None
+        if not (tick.promoted or tick.returned or tick.dead):  # which may be older than what arrives
+            for arrivals in tick.arrivals.values():
+                if arrivals.awaited and len(arrivals.seqs) <= budget:
+                    plan_straight(self.state, tick, arrivals)
 
     # After the write
 
@@ -341,6 +351,8 @@ class Engine:
             queue.dedup.forget(dedup_keys, tick.now)
         for change in tick.on_commit:
             change()
+        if self._freed:
+            self._note_idle(tick.now)
         self._want_throttled(tick.now)
         if tick.now >= self._due_at:
             self._due_at = self._earliest()
@@ -360,14 +372,17 @@ class Engine:
             queue.keys[key.name] = key
         for dedup_key, (seq, ends) in arrivals.dedup.items():
             queue.dedup.add(dedup_key, seq, ends)
-        queue.take_in(arrivals.lanes, arrivals.seqs, arrivals.costs)
+        if arrivals.handed_on:
+            queue.hand_on(arrivals.lanes)
+        else:
+            queue.take_in(arrivals.lanes, arrivals.seqs, arrivals.costs)
+            self._want(queue)
         for delayed in arrivals.delayed:
             delayed[2].key.live += 1
             self._delay(queue, delayed)
         queue.counters.enqueued += len(arrivals.seqs) + len(arrivals.delayed)
         queue.large.update(arrivals.large)
         self.recent.add(arrivals.records)
-        self._want(queue)
 
     def _commit_returns(self, tick: Tick) -> None:
         for back in tick.returned:
@@ -437,7 +452,16 @@ class Engine:
         consumer = queue.consumers.find(number)
         if consumer is not None:
             consumer.in_flight -= count
-        self._want(queue)
+        if queue.ready:
+            self._want(queue)
+        else:
+            self._freed[queue.name] = queue
+
+    def _note_idle(self, now: int) -> None:
+        """Whether queues without messages now have a consumer that waits. A tick would find nothing else to do."""
+        for queue in self._freed.values():
+            queue.ledger.idle.set(queue.record.paused or not queue.consumers.with_credit(), now)
+        self._freed.clear()
 
     def _commit_delivery(self, delivery: Delivery, now: int) -> None:
         queue = delivery.queue
@@ -462,12 +486,17 @@ class Engine:
 
     def _roll_back(self, tick: Tick) -> None:
         for delivery in reversed(tick.delivered):
-            delivery.queue.drr.rollback(delivery.selection)
-            self._wanted[delivery.queue.name] = None
+            if not delivery.straight:
+                delivery.queue.drr.rollback(delivery.selection)
+                self._wanted[delivery.queue.name] = None
         self._want_throttled(tick.now)
         for queue, delayed in tick.promoted:
             for item in delayed:
                 queue.schedule.add(item)
+
+
+def _nothing() -> None:
+    pass
 
 
 def in_turn(wanted: dict[str, None], due: list[str]) -> dict[str, None]:

@@ -52,6 +52,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
     put, put_u64 = tick.batch.put, keys.u64
     for seq, message in enumerate(messages, first):
         arrivals = tick.arrivals.get(message.queue)
+        if arrivals is None and (queue := state.queues.get(message.queue)) is not None:
+            arrivals = tick.arrivals_of(queue)
         spot = arrivals.queue.spots.get(message.kind) if arrivals is not None else None
         if (
             arrivals is None
@@ -62,7 +64,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             or message.payload_bytes > most_bytes
         ):
             try:
-                arrivals = arrivals or tick.arrivals_of(state.queue(message.queue))
+                arrivals = arrivals or tick.arrivals_of(state.queue(message.queue))  # it raises that there is none
                 found = _find_spot(state.limits, tick, arrivals, message, seq)
             except BrokerError as error:
                 others[seq] = error

@@ -206,6 +206,12 @@ class QueueState:
         for lane, late in others.items():
             self.make_new_ready(lane, late)
 
+    def hand_on(self, lanes: list[Lane]) -> None:
+        """Count messages as ready that have just come and enter no lane, since they are delivered now."""
+        for lane in lanes:
+            lane.key.live += 1
+        self.ready += len(lanes)
+
     def make_new_ready(self, lane: Lane, seqs: Sequence[int]) -> None:
         """Put messages that have just come, in order and at a cost of 1 each, into their lane."""
         if seqs:

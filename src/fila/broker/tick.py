@@ -49,6 +49,8 @@ class Arrivals:
     """How large their payloads are"""
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Dedup key -> (sequence number, end of its window)"""
+    handed_on: bool = False
+    """Whether those that are ready are delivered in the same tick, and wait in no lane"""
 
     def lane(self, key: str, priority: int, throttle_keys: tuple[str, ...] = ()) -> Lane:
         """The lane of a key, made new if the queue has none; the queue learns of it when the tick is durable.
@@ -125,6 +127,8 @@ class Delivery:
     grants: list[tuple[Consumer, Grant]] = field(default_factory=list)
     last: Consumer | None = None
     """Who was dealt the last message; the next delivery begins behind."""
+    straight: bool = False
+    """Whether the messages have just arrived, and were not taken out of their lanes"""
 
 
 @dataclass(slots=True)

@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
+from fila.broker.commands import UpdateQueue
 from fila.broker.deliver import deal
 from fila.core.consumers import Consumer
-from fila.core.errors import QueueNotFound
+from fila.core.errors import QueueNotFound, StoreFailed
 from fila.core.pending import FairKey, Lane
 from fila.storage.base import Family
 from tests.helpers.broker import Driver, incoming
@@ -86,6 +87,86 @@ def test_a_queue_with_many_messages_does_not_starve_another():
     driver.tick()
     driver.tick()
     assert len(small.got) == 1
+
+
+class TestWhatHasJustArrived:
+    """A consumer that waits is handed it in the same tick, where the scheduler would have nothing to decide."""
+
+    def test_leaves_in_its_tick(self, driver):
+        consumer = driver.join("q")
+        driver.settle_down()
+        writes = driver.store.writes
+        seqs = driver.enqueue(incoming("q"), incoming("q"))
+        assert consumer.seqs == seqs
+        assert driver.store.writes == writes + 1
+        assert not driver.engine.has_work(driver.now)
+
+    def test_waits_for_its_turn_behind_what_waits(self, driver):
+        driver.enqueue(*[incoming("q")] * 3)
+        consumer = driver.join("q", 3)
+        driver.settle_down()
+        driver.send("q")
+        first = driver.send("q")
+        driver.ack("q", consumer.got[0].id)
+        assert first not in consumer.seqs
+        driver.settle_down()
+        assert consumer.seqs == sorted(consumer.seqs)
+
+    def test_is_left_to_the_scheduler_when_it_is_of_several_keys(self, driver):
+        consumer = driver.join("q")
+        driver.settle_down()
+        driver.enqueue(*[incoming("q", headers={"tenant": name}) for name in "aab"])
+        assert consumer.got == []
+        driver.settle_down()
+        assert len(consumer.got) == 3
+
+    def test_is_left_to_the_scheduler_when_there_is_no_room_for_all(self, driver):
+        consumer = driver.join("q", 2)
+        driver.settle_down()
+        seqs = driver.enqueue(*[incoming("q")] * 3)
+        assert consumer.got == []
+        driver.settle_down()
+        assert consumer.seqs == seqs[:2]
+
+    def test_does_not_leave_a_queue_that_is_paused(self, driver):
+        consumer = driver.join("q")
+        driver.ask(lambda reply: UpdateQueue("q", {"paused": True}, reply))
+        driver.settle_down()
+        driver.send("q")
+        driver.settle_down()
+        assert consumer.got == []
+
+    def test_never_was_when_the_write_fails(self, driver):
+        consumer = driver.join("q")
+        driver.settle_down()
+        before = driver.snapshot()
+        driver.store.failing = True
+        with pytest.raises(StoreFailed):
+            driver.send("q")
+        driver.store.failing = False
+        assert (consumer.got, driver.snapshot()) == ([], before)
+        driver.advance(1000)
+        seq = driver.send("q")
+        driver.settle_down()
+        assert consumer.seqs == [seq]
+
+    def test_is_kept_over_a_restart_as_leased(self, driver):
+        consumer = driver.join("q")
+        driver.settle_down()
+        driver.send("q")
+        driver.restart()
+        assert driver.queue("q").ready == 0
+        assert driver.ack("q", consumer.got[0].id) == []
+        assert driver.queue("q").held == 0
+
+    def test_comes_back_like_any_other(self, driver):
+        consumer = driver.join("q")
+        driver.settle_down()
+        driver.send("q")
+        driver.nack("q", consumer.take()[0].id)
+        driver.settle_down()
+        (again,) = consumer.take()
+        assert driver.queue("q").attempts == {again.seq: 1}
 
 
 def test_a_quiet_key_is_served_before_a_backlog(driver):

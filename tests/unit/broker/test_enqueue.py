@@ -96,6 +96,7 @@ class TestSharedHeaders:
                 driver.ack("q", got.id)
             driver.settle_down()
             assert messages_of(driver.queue("q")) == {}
+        driver.leave(consumer)
         driver.send("q", headers=self.ADA)
         driver.restart()
         assert [(key.name, key.ready, key.live) for key in driver.queue("q").keys.values()] == [("ada", 1, 1)]
