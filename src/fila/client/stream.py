@@ -67,9 +67,7 @@ class BatchStream(Generic[W]):
             self._task = self._loop.create_task(self._run())
         if self._timer is None:
             self._timer = self._loop.call_at(waiter.deadline, self._sweep)
-        if not self._loop.is_running():
-            self._write()  # between two turns, nobody else is about to submit something
-        elif not self._written_soon:
+        if not self._written_soon:
             self._written_soon = True
             self._loop.call_soon(self._write_soon)
 
