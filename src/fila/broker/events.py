@@ -1,8 +1,8 @@
 """What happened in a tick, as sections of the journal.
 
 Everything is taken from what the tick lists anyway, before any of it has changed memory, so that planning need not know
-that there is a journal. A message has at most one event in a tick, but for one that is delivered in the tick in which it
-arrives: so arrivals stand before deliveries, and otherwise the order of the sections means nothing.
+that there is a journal. A message has at most one event in a tick, but for one that is delivered in the tick in which
+it arrives: so arrivals stand before deliveries, and otherwise the order of the sections means nothing.
 """
 
 import json
