@@ -1,7 +1,8 @@
 """Planning what comes in."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import count, repeat
 
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
@@ -50,11 +51,12 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
     limits = state.limits
     most_bytes = limits.max_payload_bytes
     put, put_u64 = tick.batch.put, keys.u64
-    for seq, message in enumerate(messages, first):
-        arrivals = tick.arrivals.get(message.queue)
-        if arrivals is None and (queue := state.queues.get(message.queue)) is not None:
-            arrivals = tick.arrivals_of(queue)
-        spot = arrivals.queue.spots.get(message.kind) if arrivals is not None else None
+    name, arrivals = None, None
+    for seq, message, known in zip(count(first), messages, _remembered(state, messages)):
+        if message.queue != name:
+            name, queue = message.queue, state.queues.get(message.queue)
+            arrivals = tick.arrivals_of(queue) if queue is not None else None
+        spot = arrivals.queue.spots.get(message.kind) if known is None and arrivals is not None else known
         if (
             arrivals is None
             or spot is None
@@ -84,21 +86,31 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
         record = head + message.body
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
-        arrivals.sizes[seq] = message.payload_bytes
         put(Family.MESSAGES, lane.before + put_u64(seq) + lane.behind, record)
         if delay_ms:
             due = tick.now + delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
             arrivals.delayed.append((due, seq, lane, cost))
+            arrivals.delayed_sizes.append(message.payload_bytes)
             continue
         arrivals.seqs.append(seq)
         arrivals.lanes.append(lane)
+        arrivals.sizes.append(message.payload_bytes)
         if cost != 1:
             arrivals.costs[seq] = cost
         if arrivals.awaited:
             arrivals.records.append((seq, record))
     numbers = range(first, first + len(messages))
     return [others.get(seq, seq) for seq in numbers] if others else numbers
+
+
+def _remembered(state: BrokerState, messages: list[Incoming]) -> Iterable[Spot | None]:
+    """Where each message goes, as far as that is remembered, when they all go to one queue. Looked up for all of them
+    in one go: with many tenants each of them is far from the last in memory, and a processor fetches several at a time.
+    """
+    names = {message.queue for message in messages}
+    queue = state.queues.get(names.pop()) if len(names) == 1 else None
+    return repeat(None) if queue is None else list(map(queue.spots.get, [message.kind for message in messages]))
 
 
 def _find_spot(limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: Incoming, seq: int) -> Spot | int:

@@ -130,7 +130,7 @@ class Events:
         self._add(Kind.LEASED, lanes, seqs, *columns)
 
     def _add_arrivals(self, arrivals: Arrivals) -> None:
-        lanes, seqs = [*arrivals.lanes], [*arrivals.seqs]
+        lanes, seqs, sizes = [*arrivals.lanes], [*arrivals.seqs], [*arrivals.sizes, *arrivals.delayed_sizes]
         costs, until = [1], [0]
         if arrivals.costs or arrivals.delayed:
             costs, until = [arrivals.costs.get(seq, 1) for seq in seqs], [0] * len(seqs)
@@ -143,7 +143,6 @@ class Events:
             return
         self._lanes.weigh(arrivals.weights)
         numbers: Sequence[int] = seqs
-        sizes = list(map(arrivals.sizes.__getitem__, seqs))
         run = range(seqs[0], seqs[0] + len(seqs))
         if seqs[-1] == run[-1] and seqs == list(run):  # they came in order, and none is left out
             numbers = run

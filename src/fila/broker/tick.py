@@ -33,7 +33,9 @@ class Arrivals:
     seqs: list[int] = field(default_factory=list)
     """Messages that are ready,"""
     lanes: list[Lane] = field(default_factory=list)
-    """and the lane that each enters"""
+    """the lane that each enters,"""
+    sizes: list[int] = field(default_factory=list)
+    """and how large its payload is"""
     new_lanes: dict[tuple[FairKey, LaneId], Lane] = field(default_factory=dict)
     """Lanes that the queue does not know yet"""
     costs: dict[int, int] = field(default_factory=dict)
@@ -41,12 +43,11 @@ class Arrivals:
     weights: dict[FairKey, int] = field(default_factory=dict)
     """The weight that each key has from now on."""
     delayed: list[Delayed] = field(default_factory=list)
+    delayed_sizes: list[int] = field(default_factory=list)
     large: list[int] = field(default_factory=list)
     """Messages whose records are large"""
     records: list[tuple[int, bytes]] = field(default_factory=list)
     """What was written of messages for which consumers are waiting"""
-    sizes: dict[int, int] = field(default_factory=dict)
-    """How large their payloads are"""
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Dedup key -> (sequence number, end of its window)"""
     handed_on: bool = False
@@ -60,16 +61,17 @@ class Arrivals:
         queue = self.queue
         throttles = queue.throttles.find_all(throttle_keys) if throttle_keys else ()
         identity = lane_id(priority, throttles)
-        owner = queue.keys.get(key)
-        lane = owner.lanes.get(identity) if owner is not None else None
-        if lane is None:
-            owner = owner or self.keys.get(key)
-            if owner is None:
-                owner = self.keys[key] = FairKey(key)
-            lane = self.new_lanes.get((owner, identity))
+        owner = queue.keys.get(key) or self.keys.get(key)
+        if owner is None:
+            owner, lane = FairKey(key), None
+            self.keys[key] = owner
+        else:
+            lane = owner.lanes.get(identity)
             if lane is None:
-                lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
-                self.new_lanes[owner, identity] = lane
+                lane = self.new_lanes.get((owner, identity))
+        if lane is None:
+            lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
+            self.new_lanes[owner, identity] = lane
         return lane
 
 

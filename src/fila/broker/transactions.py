@@ -348,7 +348,6 @@ def _plan_arrivals(state: BrokerState, tick: Tick, record: codec.StagedRecord) -
             continue
         if seqs[-1] > lane.key.newest:
             arrivals.weights[lane.key] = weight
-        arrivals.sizes.update(zip(seqs, sizes, strict=True))
         if large:
             arrivals.large += seqs
         if delay_ms:
@@ -356,8 +355,10 @@ def _plan_arrivals(state: BrokerState, tick: Tick, record: codec.StagedRecord) -
             for seq in seqs:
                 tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
                 arrivals.delayed.append((due, seq, lane, cost))
+            arrivals.delayed_sizes += sizes
             continue
         arrivals.seqs += seqs
+        arrivals.sizes += sizes
         arrivals.lanes += [lane] * len(seqs)
         if cost != 1:
             arrivals.costs.update(dict.fromkeys(seqs, cost))
