@@ -138,7 +138,7 @@ def _read_name(encoded: bytes) -> str:
     return encoded.decode()
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=1024)
 def _read_headers(encoded: bytes) -> dict[str, str] | None:
     """Headers that are encoded one after another; None for bytes that are none. Cached: many messages have the same."""
     try:
@@ -239,7 +239,7 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
 def _metadata(place: keys.Place, head: bytes, tried: bytes, lease_bytes: int) -> bytes:
     """The metadata of a message up to the id of its lease, whose length is known: the same for many messages."""
     before, behind = place
-    fairness_key = keys.read_name(behind, 0)[0].encode()
+    fairness_key, _ = keys.read_text(behind, 0)
     of_many = _metadata_of_many(before, behind[-1], head)
     length = 1 + len(varint(len(fairness_key))) + len(fairness_key) + len(of_many) + len(tried) + lease_bytes
     return b"".join((_METADATA, varint(length), _KEY, varint(len(fairness_key)), fairness_key, of_many, tried))
@@ -328,12 +328,13 @@ class DeliveryWriter:
     def write(self, messages: list[tuple[int, Lane, bytes]], parts: list[bytes]) -> None:
         """Append messages of a response, each with tag and length: sequence number, lane, record."""
         attempts, ascii_id, common, fixed_bytes = self._attempts, self._ascii_id, self._common, self._fixed_bytes
-        lease_bytes = self._lease_bytes
+        lease_bytes, last_head = self._lease_bytes, _NO_HEAD
         for seq, lane, record in messages:
             encoded = lane.encoded
             if not isinstance(encoded, _Encoded) or encoded[1] != lease_bytes or not record.startswith(encoded[0]):
-                head = codec.head_of(record)
-                encoded = _Encoded((head, lease_bytes, _metadata(lane.place, head, b"", lease_bytes)))
+                if not record.startswith(last_head):
+                    last_head = codec.head_of(record)
+                encoded = _Encoded((last_head, lease_bytes, _metadata(lane.place, last_head, b"", lease_bytes)))
                 lane.encoded = encoded
             head, _, metadata = encoded
             if attempts and seq in attempts:

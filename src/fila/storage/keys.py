@@ -47,9 +47,15 @@ def read_u64(key: bytes, at: int) -> int:
 
 def read_name(key: bytes, at: int) -> tuple[str, int]:
     """The name that begins at `at`, and where the rest of the key begins. Raises ValueError for no name."""
+    text, at = read_text(key, at)
+    return text.decode(), at
+
+
+def read_text(key: bytes, at: int) -> tuple[bytes, int]:
+    """As `read_name`, in UTF-8."""
     end = key.index(_END, at)
     # An escaped zero followed by 01 looks like the end: 00 FF 01 does not contain 00 01, so the first match is right.
-    return key[at:end].replace(b"\x00\xff", b"\x00").decode(), end + len(_END)
+    return key[at:end].replace(b"\x00\xff", b"\x00"), end + len(_END)
 
 
 def after(prefix: bytes) -> bytes:
