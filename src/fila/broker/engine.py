@@ -310,7 +310,7 @@ class Engine:
         budget = self._config.max_tick_messages
         for name in list(self._wanted):
             if budget <= 0:
-                return
+                break
             del self._wanted[name]
             queue = self.state.queues.get(name)
             if queue is not None:
@@ -329,7 +329,7 @@ class Engine:
 
     def _commit(self, tick: Tick) -> None:
         for arrivals in tick.arrivals.values():
-            self._commit_arrivals(arrivals)
+            self._commit_arrivals(arrivals, tick.now)
         for queue, delayed in tick.promoted:
             for due, seq, lane, cost in delayed:
                 queue.make_ready(lane, seq, cost)
@@ -365,8 +365,10 @@ class Engine:
         ends = ((queue.leases.next_expiry(), queue.schedule.next_due()) for queue in self.state.queues.values())
         return min((end for pair in ends for end in pair if end is not None), default=NEVER)
 
-    def _commit_arrivals(self, arrivals: Arrivals) -> None:
+    def _commit_arrivals(self, arrivals: Arrivals, now: int) -> None:
         queue = arrivals.queue
+        for seqs in arrivals.staged:
+            queue.ledger.begin(seqs, now)
         for key, weight in arrivals.weights.items():
             key.weight = weight
             queue.keys[key.name] = key

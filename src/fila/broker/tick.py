@@ -48,6 +48,8 @@ class Arrivals:
     """Messages whose records are large"""
     records: list[tuple[int, bytes]] = field(default_factory=list)
     """What was written of messages for which consumers are waiting"""
+    staged: list[range] = field(default_factory=list)
+    """Those that have their numbers from earlier, and wait from now on"""
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Dedup key -> (sequence number, end of its window)"""
     handed_on: bool = False

@@ -362,7 +362,7 @@ def _plan_arrivals(state: BrokerState, tick: Tick, record: codec.StagedRecord) -
         arrivals.lanes += [lane] * len(seqs)
         if cost != 1:
             arrivals.costs.update(dict.fromkeys(seqs, cost))
-        tick.on_commit.append(partial(queue.ledger.begin, seqs, tick.now))
+        arrivals.staged.append(seqs)
 
 
 def _find_target(state: BrokerState, tick: Tick, spot: codec.StagedSpot) -> _Target | None:

@@ -1,7 +1,7 @@
 """Keeps one bidirectional stream of batches going: opens it when there is work, writes, reads, reconnects, times out.
 
 What goes next is decided by `Outbox`. New batches are made of whatever has gathered at the moment when there is room on
-the wire: a lone request leaves at the end of the turn of the event loop, and under load batches grow by themselves.
+the wire: a lone request leaves at the next turn of the event loop, and under load batches grow by themselves.
 Answers reach their callers in the turn in which they arrive.
 """
 
@@ -147,7 +147,12 @@ class BatchStream(Generic[W]):
         batch = self._outbox.answered()
         if batch is None:
             raise InternalError("the broker answered what was not asked")
-        self._codec.answer(batch, response)
+        try:
+            self._codec.answer(batch, response)
+        except Exception as error:
+            for waiter in batch.waiters:
+                waiter.fail(InternalError(f"the answer cannot be read: {error!r}"))
+            raise
         self._backoff.reset()
         self._trouble = ""
         self._write()

@@ -41,7 +41,7 @@ IDLE, PARKED, SPARSE, BACKLOGGED = range(4)
 
 @dataclass(slots=True)
 class Selection:
-    """Messages taken out of their lanes, and what is needed to put them back."""
+    """Messages that are to be delivered, and what is needed to put them back into their lanes."""
 
     messages: list[Taken] = field(default_factory=list)
     """In the order of delivery."""

@@ -115,7 +115,7 @@ class Lane:
             fifo.append(seq)
         elif seq < fifo[self.first]:
             if not self.first:
-                self.first = max(8, len(fifo))
+                self.first = max(8, len(fifo) // 2)  # so that a quarter is taken before the gap goes again
                 fifo[:0] = array("Q", bytes(fifo.itemsize * self.first))
             self.first -= 1
             fifo[self.first] = seq
@@ -136,6 +136,7 @@ class Lane:
         while start < len(seqs):
             at = bisect_left(fifo, seqs[start], self.first)
             end = bisect_left(seqs, fifo[at], start) if at < len(fifo) else len(seqs)
+            assert start < end, "a message waits once"
             fifo[at:at] = array("Q", seqs[start:end])
             start = end
 
@@ -214,7 +215,7 @@ class Lane:
         return sorted([*found, *back], reverse=newest)[:count] if back else found
 
     def remove(self, seqs: set[int]) -> None:
-        """Take messages out that wait here. Costs what lies between the first and the last of them."""
+        """Take messages out that wait here. Costs what lies behind the first of them."""
         fifo = self.fifo
         start, end = bisect_left(fifo, min(seqs), self.first), bisect_right(fifo, max(seqs), self.first)
         fifo[start:end] = array("Q", [seq for seq in fifo[start:end] if seq not in seqs])

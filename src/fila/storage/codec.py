@@ -189,7 +189,6 @@ Result = int | str
 
 
 @lru_cache(maxsize=4096)
-@lru_cache(maxsize=4096)
 def message_head(weight: int, cost: int, throttle_keys: tuple[str, ...] = ()) -> bytes:
     """What precedes the body of a message. Version 2 has throttle keys; a message without any is of version 1."""
     if not throttle_keys:

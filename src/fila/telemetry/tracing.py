@@ -106,7 +106,7 @@ class Tracer:
             elif message.lane is not None:  # else it was there already, and this is the second answer
                 key = message.lane.key.name
                 queue = self._queues.get(message.queue)
-                if queue is not None:
+                if queue is not None and outcome not in queue.leases:  # else it did not wait
                     queue.ledger.ask(outcome)
                 self._note(Note(Operation.ENQUEUE, parent, message.queue, self._ids.text(outcome), key, began, ended))
 

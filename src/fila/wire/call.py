@@ -114,6 +114,8 @@ class Call(Stream):
         """
         self._take = take
         self._hand_over()
+        if self._link is not None:
+            self._link.flush()
         await self._end_of_call()
         if self._trouble is not None:
             raise self._trouble

@@ -437,3 +437,15 @@ def test_a_producer_is_remembered_until_it_was_silent_for_very_long(driver, send
 def test_errors_are_brokers(driver, sender):
     with pytest.raises(BrokerError, match="named twice"):
         driver.ask(lambda reply: CommitTransaction("p", 1, [("x", 1), ("x", 1)], reply))
+
+
+def test_what_is_delivered_in_the_tick_of_its_commit_leaves_nothing_behind_in_the_ledger(driver, sender):
+    """Its wait began with the commit and is over, so there is nothing to remember of it."""
+    consumer = driver.join("q")
+    driver.settle_down()
+    sender.stage(1, b"a", b"b")
+    driver.advance(60_000)
+    sender.commit(1, x=1)
+    driver.settle_down()
+    assert len(consumer.got) == 2
+    assert not driver.queue("q").ledger._returned

@@ -153,3 +153,18 @@ def test_a_lease_says_where_the_wait_went():
     (note,) = tracer.take()
     assert (note.wait.whole, note.wait.delay, note.wait.no_consumer) == (750 * MS, 500 * MS, 250 * MS)
     assert queue.ledger.answer(seq) is None
+
+
+def test_nobody_asks_for_the_wait_of_what_was_delivered_as_it_came():
+    """It is over before the producer is answered, and would be remembered for ever."""
+    driver = Driver()
+    queue = driver.create("q")
+    tracer = Tracer(driver.state)
+    driver.join("q")
+    driver.settle_down()
+    message = incoming("q", stored(SAMPLED), headers={"traceparent": SAMPLED})
+    (seq,) = driver.enqueue(message)
+    assert seq in queue.leases
+    tracer.enqueued([message], [seq], 1, 2)
+    assert not queue.ledger._asked
+    assert len(tracer.take()) == 1
