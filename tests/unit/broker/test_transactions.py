@@ -445,7 +445,7 @@ def test_what_is_delivered_in_the_tick_of_its_commit_leaves_nothing_behind_in_th
     driver.settle_down()
     sender.stage(1, b"a", b"b")
     driver.advance(1000)
-    sender.commit(1, x=1)
+    sender.commit(1, x=2)
     driver.settle_down()
     assert len(consumer.got) == 2
     assert not driver.queue("q").ledger._returned
