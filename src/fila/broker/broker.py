@@ -30,7 +30,7 @@ from fila.broker.commands import (
 from fila.broker.engine import Engine, Load
 from fila.broker.explain import Explanation, Found, explain, first_of, next_of, search
 from fila.broker.failure import Death, death_of, failures_of
-from fila.broker.queue import QueueState
+from fila.broker.queue import QueueState, stored
 from fila.broker.reading import Readers
 from fila.broker.redrive import source_of
 from fila.broker.search import Match, Query, Search, Steps
@@ -50,7 +50,7 @@ from fila.core.errors import (
 )
 from fila.core.leases import Grant
 from fila.core.pending import Lane, Taken
-from fila.storage import codec, keys
+from fila.storage import codec
 from fila.storage.base import Family, Storage
 from fila.storage.codec import AttemptRecord, QueueRecord
 
@@ -143,7 +143,7 @@ class Broker:
         self.state = engine.state
         self.journal = engine.journal
         self._engine = engine
-        engine.on_commit = self._hand_out
+        engine.on_durable = self._hand_out
         self.store = store
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -385,7 +385,7 @@ class Broker:
         return [(seq, lane, found[seq]) for lane, seq, _ in messages if seq in found]
 
     def _look_up(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
-        records = self.store.get_many(Family.MESSAGES, _stored(messages))
+        records = self.store.get_many(Family.MESSAGES, stored(messages))
         return [
             (seq, lane, record) for (lane, seq, _), record in zip(messages, records, strict=True) if record is not None
         ]
@@ -486,12 +486,6 @@ class Broker:
 def _answer(future: asyncio.Future[Any], answer: Any) -> None:
     if not future.done():  # it is when the client has gone meanwhile
         future.set_result(answer)
-
-
-def _stored(messages: list[Taken]) -> list[bytes]:
-    """Where messages are."""
-    put_u64 = keys.u64
-    return [lane.before + put_u64(seq) + lane.behind for lane, seq, _ in messages]
 
 
 def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:

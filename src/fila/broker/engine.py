@@ -106,7 +106,7 @@ class Engine:
         """When chores are tried again after one could not read the store"""
         self._ticks = 0
         self._write_failures = 0
-        self.on_commit: Callable[[], None] = _nothing
+        self.on_durable: Callable[[], None] = _nothing
         """Called when a tick is durable, before its commands are answered"""
 
     def load(self) -> Load:
@@ -181,7 +181,7 @@ class Engine:
                 self._give_up(command, error)
             return
         self._commit(tick)
-        self.on_commit()
+        self.on_durable()
         for reply, answer in tick.replies:
             reply(answer)
 

@@ -13,7 +13,7 @@ from fila.core.leases import Leases
 from fila.core.ledger import Ledger
 from fila.core.lines import Lines
 from fila.core.pace import Pace
-from fila.core.pending import FairKey, Lane
+from fila.core.pending import FairKey, Lane, Taken
 from fila.core.retry import RetryPolicy
 from fila.core.schedule import Schedule
 from fila.core.throttle import ThrottleManager
@@ -32,6 +32,12 @@ DEAD_LETTERS = ".dlq"
 
 def dead_letter_name(queue: str) -> str:
     return queue + DEAD_LETTERS
+
+
+def stored(messages: Iterable[Taken]) -> list[bytes]:
+    """Where messages are in the store."""
+    put_u64 = keys.u64
+    return [lane.before + put_u64(seq) + lane.behind for lane, seq, _ in messages]
 
 
 class Terms(NamedTuple):

@@ -7,7 +7,7 @@ from typing import cast
 from fila.broker.admission import check_delay
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGrants, Settle
 from fila.broker.failure import FailedAttempt, drop_history, plan_failure
-from fila.broker.queue import QueueState
+from fila.broker.queue import QueueState, stored
 from fila.broker.state import BrokerState
 from fila.broker.tick import Acked, Tick
 from fila.core.errors import (
@@ -139,10 +139,8 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
 
 def plan_done(tick: Tick, queue: QueueState, grant: Grant, seqs: list[int]) -> None:
     """Remove messages for good that a grant holds."""
-    put_u64, messages = keys.u64, [grant.members[seq] for seq in seqs]
-    stored = [lane.before + put_u64(seq) + lane.behind for lane, seq, _ in messages]
-    stored.sort()  # the store takes in fastest what stands in its order
-    tick.batch.delete_many(Family.MESSAGES, stored)
+    messages = [grant.members[seq] for seq in seqs]
+    tick.batch.delete_many(Family.MESSAGES, sorted(stored(messages)))  # the store takes in fastest what is in its order
     for seq in queue.attempts.keys() & seqs if queue.attempts else ():
         drop_history(tick, queue, seq)
     tick.gone.update(dict.fromkeys(seqs, False))

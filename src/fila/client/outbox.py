@@ -67,7 +67,7 @@ class Outbox(Generic[W]):
             self._probing = False
         if len(self._sent) >= self._room():
             return None
-        batch = (self._left_over() if self._again else None) or make()
+        batch = self._left_over() or make()
         if batch is not None:
             self._sent.append(batch)
         return batch

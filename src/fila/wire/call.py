@@ -100,12 +100,11 @@ class Call(Stream):
                 return EOF
             waiter = self._read_waiter = self._loop.create_future()
             await waiter
+        response = self._next()
         assert self._link is not None
-        connection = self._link.connection
-        message = connection.read(self)
-        if connection.out:
+        if self._link.connection.out:
             self._link.flush()
-        return message if self._decode is None or message is None else self._decode(message)
+        return response
 
     async def each(self, take: Callable[[Any], None]) -> None:
         """Hand each response over in the turn of the event loop in which it arrives. Returns after the last one.
@@ -225,13 +224,17 @@ class Call(Stream):
         if not self._finished:
             self._finish(RpcError(StatusCode.UNAVAILABLE, text) if code is None else status.from_reset(code))
 
+    def _next(self) -> Any:
+        """The next response, which is here."""
+        assert self._link is not None
+        message = self._link.connection.read(self)
+        return message if self._decode is None or message is None else self._decode(message)
+
     def _hand_over(self) -> None:
         assert self._take is not None
         while self.messages:
-            assert self._link is not None
-            message = self._link.connection.read(self)
             try:
-                self._take(message if self._decode is None or message is None else self._decode(message))
+                self._take(self._next())
             except Exception as error:  # noqa: BLE001  # it goes to whoever waits for the end
                 self._trouble = error
                 self.forget()
