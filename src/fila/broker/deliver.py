@@ -1,5 +1,8 @@
 """Planning what goes out: the scheduler says which messages, the consumers' credit says how many and to whom."""
 
+from bisect import bisect_left
+from itertools import accumulate
+
 from fila.broker.queue import QueueState
 from fila.broker.settle import put_grant
 from fila.broker.state import BrokerState
@@ -9,25 +12,31 @@ from fila.core.drr import Selection
 from fila.core.leases import Grant
 from fila.core.pending import Taken
 
+FULL_HAND = 100
+"""So many messages make a grant whose own cost is little beside theirs."""
 
-def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, limit: int) -> int:
-    """Choose messages for the consumers that have credit, at most `limit`. Returns how many.
+
+def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, budget: int) -> int:
+    """Choose messages for the consumers that have credit, at most `budget`. Returns how many.
 
     A queue that has more keys to look at than one tick may, is looked at again: it is then among `tick.unfinished`.
     """
     consumers = [] if queue.record.paused else queue.consumers.with_credit()
     queue.ledger.idle.set(not consumers, tick.now)
-    limit = min(limit, sum(credit for _, credit in consumers), queue.ready)
+    limit = min(budget, sum(credit for _, credit in consumers), queue.ready)
     if limit <= 0:
         return 0
     selection = queue.drr.select(limit, tick.now)
     if selection.unfinished:
         tick.unfinished.append(queue)
-    if not selection.messages:
+    count = len(selection.messages)
+    if not count:
         tick.delivered.append(Delivery(queue, selection))
         return 0
+    if count == budget:
+        consumers = next_in_turn(consumers, count, queue.ready)
     _grant(state, tick, Delivery(queue, selection), consumers)
-    return len(selection.messages)
+    return count
 
 
 def plan_straight(state: BrokerState, tick: Tick, arrivals: Arrivals) -> None:
@@ -63,6 +72,15 @@ def _grant(state: BrokerState, tick: Tick, delivery: Delivery, consumers: list[t
         grant = Grant(number, number, consumer.number, expires_at, members)
         put_grant(tick, queue, grant)
         delivery.grants.append((consumer, grant))
+
+
+def next_in_turn(consumers: list[tuple[Consumer, int]], count: int, waiting: int) -> list[tuple[Consumer, int]]:
+    """Who shares what a tick hands out when it cannot hand out all: the next consumers, so few that each gets a full
+    hand, or an equal part of what waits. The others come next: all get about as much, but not in crumbs.
+    """
+    share = (waiting + sum(consumer.in_flight for consumer, _ in consumers)) // len(consumers)
+    hands = (min(credit, FULL_HAND, max(1, share - consumer.in_flight)) for consumer, credit in consumers)
+    return consumers[: bisect_left(list(accumulate(hands)), count) + 1]
 
 
 def deal(

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from fila.broker.commands import UpdateQueue
-from fila.broker.deliver import deal
+from fila.broker.deliver import FULL_HAND, deal
 from fila.core.consumers import Consumer
 from fila.core.errors import QueueNotFound, StoreFailed
 from fila.core.pending import FairKey, Lane
@@ -87,6 +87,40 @@ def test_a_queue_with_many_messages_does_not_starve_another():
     driver.tick()
     driver.tick()
     assert len(small.got) == 1
+
+
+class TestMoreThanATickHandsOut:
+    """Consumers are filled in turn, and not all of them a little: a grant has a cost of its own."""
+
+    @staticmethod
+    def hands(ready, consumers, credit, at_once):
+        driver = Driver(max_tick_messages=at_once)
+        driver.create("q")
+        for _ in range(ready):
+            driver.send("q")
+        joined = [driver.join("q", credit) for _ in range(consumers)]
+        driver.settle_down()
+        return [list(Counter(got.token for got in one.got).values()) for one in joined]
+
+    def test_is_dealt_in_full_hands(self):
+        assert self.hands(ready=100, consumers=5, credit=10, at_once=10) == [[10]] * 5
+
+    def test_is_dealt_in_equal_parts_when_consumers_have_room_for_more(self):
+        assert self.hands(ready=50, consumers=5, credit=50, at_once=10) == [[10]] * 5
+
+    def test_is_dealt_to_all_of_few_that_have_room_for_much(self):
+        hands = self.hands(ready=3 * FULL_HAND, consumers=2, credit=4 * FULL_HAND, at_once=2 * FULL_HAND)
+        assert hands == [[FULL_HAND, FULL_HAND // 2]] * 2
+
+    def test_reaches_those_with_little_room_too(self):
+        driver = Driver(max_tick_messages=10)
+        driver.create("q")
+        for _ in range(100):
+            driver.send("q")
+        large, small = driver.join("q", 50), driver.join("q", 1)
+        driver.tick()
+        driver.tick()
+        assert (len(large.got), len(small.got)) == (19, 1)
 
 
 class TestWhatHasJustArrived:
