@@ -371,16 +371,16 @@ class Engine:
             queue.ledger.begin(seqs, now)
         for key, weight in arrivals.weights.items():
             key.weight = weight
-            queue.keys[key.name] = key
+            queue.weighs = queue.weighs or weight != 1
         for dedup_key, (seq, ends) in arrivals.dedup.items():
             queue.dedup.add(dedup_key, seq, ends)
         if arrivals.handed_on:
-            queue.hand_on(arrivals.lanes)
+            queue.hand_on(arrivals.lanes[0], len(arrivals.seqs))
         else:
             queue.take_in(arrivals.lanes, arrivals.seqs, arrivals.costs)
             self._want(queue)
         for delayed in arrivals.delayed:
-            delayed[2].key.live += 1
+            queue.count_in(delayed[2].key, 1)
             self._delay(queue, delayed)
         queue.counters.enqueued += len(arrivals.seqs) + len(arrivals.delayed)
         queue.large.update(arrivals.large)
@@ -414,7 +414,7 @@ class Engine:
             queue.counters.dead_lettered += 1
             self._free_credit(queue, grant.consumer, 1)
             graves.attempts[seq] = dead.attempts
-            dead.lane.key.live += 1
+            graves.count_in(dead.lane.key, 1)
             graves.make_ready(dead.lane, seq, dead.cost)
             self._want(graves)
 
@@ -431,6 +431,7 @@ class Engine:
                     if not key.live:
                         queue.forget_if_gone(key)
                 self._free_credit(queue, consumer, len(messages))
+            queue.bound_spots()
             if queue.large:
                 queue.large.difference_update(seqs)
             queue.counters.acked += len(seqs)

@@ -80,9 +80,8 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             lane = spot[0] if spot[0].fifo else _find_again(arrivals, message.kind, spot)
         _, weight, cost, head, delay_ms = spot[1]
         message.lane = lane
-        key = lane.key
-        if arrivals.weights or key.weight != weight or not key.live:
-            arrivals.weights[key] = weight
+        if arrivals.weights or (arrivals.queue.weighs and lane.key.weight != weight):
+            arrivals.weights[lane.key] = weight
         record = head + message.body
         if len(record) > LARGE_BYTES:
             arrivals.large.append(seq)
@@ -125,6 +124,7 @@ def _find_spot(limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: In
         if earlier is not None:
             return earlier
     lane = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
+    queue.weighs = queue.weighs or placed.weight != 1
     spot = (lane, _terms(message.priority, placed.weight, placed.cost, head, delay_ms))
     if message.kind is not None and queue.hooks is None and not delay_ms:
         queue.remember(message.kind, spot)
@@ -137,7 +137,7 @@ _terms = lru_cache(maxsize=4096)(Terms)
 def _find_again(arrivals: Arrivals, kind: bytes | None, spot: Spot) -> Lane:
     """The lane of messages whose last one was empty when it was looked at."""
     last, terms = spot
-    lane = arrivals.lane(last.key.name, last.priority, tuple(throttle.name for throttle in last.throttles))
+    lane = arrivals.lane_again(last)
     if lane is not last and kind in arrivals.queue.spots:
         arrivals.queue.spots[kind] = (lane, terms)
     return lane

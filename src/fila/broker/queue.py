@@ -24,7 +24,7 @@ from fila.storage.codec import Failed, QueueRecord
 LARGE_BYTES = 64 << 10
 MAX_DEPARTED = 10_000
 """Fairness keys whose deliveries are remembered after they are gone, until somebody asks."""
-SPOTS, SPOTS_PER_KEY = 256, 2
+SPOTS, SPOTS_PER_KEY = 32, 2
 """For how many different headers it is remembered where messages go: so many, and so many more for each key"""
 DEAD_LETTERS = ".dlq"
 """How the names of dead-letter queues end."""
@@ -107,6 +107,7 @@ class QueueState:
         "spots",
         "throttles",
         "visibility_ns",
+        "weighs",
     )
 
     def __init__(self, record: QueueRecord, throttles: ThrottleManager, hooks: Hooks | None = None) -> None:
@@ -133,6 +134,8 @@ class QueueState:
         """How many messages wait for nothing but their turn and their throttles."""
         self.departed: dict[str, int] | None = None
         """What keys had delivered that were forgotten since somebody last asked; None while nobody does."""
+        self.weighs = False
+        """Whether a message ever had a weight other than 1, so that the weight of a key may have to change."""
 
     def configure(self, record: QueueRecord, hooks: Hooks | None) -> None:
         """Go by these settings and hooks from now on."""
@@ -171,13 +174,18 @@ class QueueState:
 
     def remember(self, kind: bytes, spot: Spot) -> None:
         """Know where messages with these headers go."""
-        self._bound_spots()
+        self.bound_spots()
         self.spots[kind] = spot
 
-    def _bound_spots(self) -> None:
+    def bound_spots(self) -> None:
         """Forget them when there are many more than keys: headers may be new with every message, and keys may go."""
         if len(self.spots) > SPOTS + SPOTS_PER_KEY * len(self.keys):
             self.spots.clear()
+
+    def count_in(self, key: FairKey, count: int) -> None:
+        """There are more messages of a key, which may be new."""
+        key.live += count
+        self.keys[key.name] = key
 
     def make_ready(self, lane: Lane, seq: int, cost: int) -> None:
         """Put a message that already belongs to this queue into its lane."""
@@ -194,15 +202,16 @@ class QueueState:
         """
         if costs:
             for lane, seq in zip(lanes, seqs, strict=True):
-                lane.key.live += 1
+                self.count_in(lane.key, 1)
                 self.make_ready(lane, seq, costs.get(seq, 1))
             return
         others: dict[Lane, list[int]] = {}
         for lane, seq in zip(lanes, seqs, strict=True):
-            key, fifo = lane.key, lane.fifo
-            key.live += 1
+            fifo = lane.fifo
             if fifo and fifo[-1] < seq:
                 fifo.append(seq)
+                key = lane.key
+                key.live += 1
                 key.ready += 1
             elif lane in others:
                 others[lane].append(seq)
@@ -210,13 +219,13 @@ class QueueState:
                 others[lane] = [seq]
         self.ready += len(seqs) - sum(map(len, others.values()))
         for lane, late in others.items():
+            self.count_in(lane.key, len(late))
             self.make_new_ready(lane, late)
 
-    def hand_on(self, lanes: list[Lane]) -> None:
-        """Count messages as ready that have just come and enter no lane, since they are delivered now."""
-        for lane in lanes:
-            lane.key.live += 1
-        self.ready += len(lanes)
+    def hand_on(self, lane: Lane, count: int) -> None:
+        """Count messages as ready that have just come and do not enter their lane, since they are delivered now."""
+        self.count_in(lane.key, count)
+        self.ready += count
 
     def make_new_ready(self, lane: Lane, seqs: Sequence[int]) -> None:
         """Put messages that have just come, in order and at a cost of 1 each, into their lane."""
@@ -254,20 +263,18 @@ class QueueState:
                 self.forget_if_gone(key)
             elif key.place == PARKED:
                 self.drr.activate(key)
+        self.bound_spots()
 
     def forget_if_gone(self, key: FairKey) -> None:
         """Drop a fairness key of which no message exists, so that keys of the past cost nothing."""
         if key.live or key.place != IDLE:
             return
         gone = self.keys.pop(key.name, None)
-        if self.keys:
-            self._bound_spots()
-        else:
-            self.spots.clear()
         if gone is not None and self.departed is not None:
             known = self.departed.get(key.name, 0)
             if known or len(self.departed) < MAX_DEPARTED:
                 self.departed[key.name] = known + key.delivered
+        key.delivered = 0  # it may come again
 
     def close(self) -> None:
         """Leave the throttles, which outlive the queue: nothing of it waits for them or is in flight any more."""

@@ -279,6 +279,7 @@ class _LoadedLane:
         if self.last > newest.get(key, 0):
             newest[key] = self.last
             key.weight = self.weight
+            self.queue.weighs = self.queue.weighs or self.weight != 1
 
     def take_in(self) -> None:
         for lane, cost, seqs in self.runs:

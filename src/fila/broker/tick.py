@@ -28,8 +28,8 @@ class Arrivals:
     queue: QueueState
     awaited: bool
     """Whether there are consumers, so that the messages will be read soon"""
-    keys: dict[str, FairKey] = field(default_factory=dict)
-    """Keys that the queue does not know yet."""
+    new_keys: dict[str, Lane] = field(default_factory=dict)
+    """Keys that the queue does not know yet, each by the first of its lanes"""
     seqs: list[int] = field(default_factory=list)
     """Messages that are ready,"""
     lanes: list[Lane] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Arrivals:
     sizes: list[int] = field(default_factory=list)
     """and how large its payload is"""
     new_lanes: dict[tuple[FairKey, LaneId], Lane] = field(default_factory=dict)
-    """Lanes that the queue does not know yet"""
+    """Other lanes that the queue does not know yet"""
     costs: dict[int, int] = field(default_factory=dict)
     """Of messages that are ready and whose cost is not 1"""
     weights: dict[FairKey, int] = field(default_factory=dict)
@@ -63,18 +63,33 @@ class Arrivals:
         queue = self.queue
         throttles = queue.throttles.find_all(throttle_keys) if throttle_keys else ()
         identity = lane_id(priority, throttles)
-        owner = queue.keys.get(key) or self.keys.get(key)
+        owner = queue.keys.get(key)
         if owner is None:
-            owner, lane = FairKey(key), None
-            self.keys[key] = owner
-        else:
-            lane = owner.lanes.get(identity)
+            lane = self.new_keys.get(key)
             if lane is None:
-                lane = self.new_lanes.get((owner, identity))
+                place = keys.lane(queue.name, key, priority)
+                lane = self.new_keys[key] = Lane(FairKey(key), priority, place, throttles)
+            if lane.id == identity:
+                return lane
+            owner = lane.key
+        lane = owner.lanes.get(identity)
         if lane is None:
-            lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
-            self.new_lanes[owner, identity] = lane
+            lane = self.new_lanes.get((owner, identity))
+        if lane is None:
+            place = keys.lane(queue.name, key, priority)
+            lane = self.new_lanes[owner, identity] = Lane(owner, priority, place, throttles)
         return lane
+
+    def lane_again(self, last: Lane) -> Lane:
+        """As `lane`, for messages of which earlier ones were in `last`. It was empty, and is used again if it can."""
+        key = last.key
+        known = self.queue.keys.get(key.name)
+        if not last.throttles and known is key and last.id not in key.lanes:
+            return self.new_lanes.setdefault((key, last.id), last)
+        if not last.throttles and known is None and key.name not in self.new_keys:
+            self.new_keys[key.name] = last
+            return last
+        return self.lane(key.name, last.priority, tuple(throttle.name for throttle in last.throttles))
 
 
 @dataclass(slots=True)

@@ -345,8 +345,13 @@ class FairKey:
 
     def push_many(self, lane: Lane, seqs: Sequence[int]) -> None:
         """Add messages to one of this key's lanes, in order, at a cost of 1 each. It takes least for those that have
-        just come, and are newer than all others.
+        just come: they are newer than all others, or nothing else waits.
         """
+        if not (self.lanes or lane.throttles):
+            self.lanes[lane.id] = self.head = lane
+            lane.fifo.extend(seqs)
+            self.ready = len(seqs)
+            return
         held = self.lanes.get(lane.id)
         if held is None:
             held = self._registered(lane)
@@ -487,7 +492,7 @@ class FairKey:
 
     def _retire(self, lane: Lane) -> None:
         del self.lanes[lane.id]
-        self.head = next(iter(self.lanes.values()), None)
+        self.head = next(iter(self.lanes.values())) if self.lanes else None
         self.throttled -= bool(lane.throttles) or isinstance(lane, Overflow)
 
     def shut_off(self, lane: Lane, gate: "Line", need: int) -> None:

@@ -78,6 +78,38 @@ class TestSharedHeaders:
         driver.enqueue(*[incoming("q", headers=headers) for headers in (heavy, light, heavy, light)])
         assert driver.queue("q").keys["ada"].weight == 1
 
+    def test_a_weight_counts_also_when_the_write_failed_that_it_first_came_with(self, driver):
+        driver.send("q", headers={"tenant": "ada"})
+        heavy = {"tenant": "ada", "weight": "7"}
+        driver.store.failing = True
+        with pytest.raises(StoreFailed):
+            driver.send("q", headers=heavy)
+        driver.store.failing = False
+        driver.advance(1000)
+        driver.send("q", headers=heavy)
+        assert driver.queue("q").keys["ada"].weight == 7
+
+    def test_a_key_that_comes_again_has_the_weight_that_it_comes_with(self, driver):
+        consumer = driver.join("q", 1)
+        light = {"tenant": "ada", "weight": "1"}
+        for headers in (light, {"tenant": "ada", "weight": "7"}, light):
+            driver.send("q", headers=headers)
+            driver.settle_down()
+            (got,) = consumer.take()
+            assert driver.queue("q").keys["ada"].weight == int(headers["weight"])
+            driver.ack("q", got.id)
+            driver.settle_down()
+
+    def test_a_key_that_comes_again_begins_to_count_again(self, driver):
+        consumer = driver.join("q", 1)
+        driver.queue("q").departed = {}
+        for _ in range(3):
+            driver.send("q", headers=self.ADA)
+            driver.settle_down()
+            driver.ack("q", consumer.take()[0].id)
+            driver.settle_down()
+        assert driver.queue("q").departed == {"ada": 3}
+
     def test_what_is_remembered_ends_with_the_settings_that_it_came_of(self, driver):
         headers = {"tenant": "ada", "region": "north"}
         driver.send("q", headers=headers)
@@ -127,6 +159,22 @@ class TestSharedHeaders:
         driver.settle_down()
         assert not driver.queue("q").keys
         assert not driver.queue("q").spots
+
+    def test_different_headers_of_a_key_share_it_also_after_it_was_forgotten(self, driver):
+        kinds = [{"tenant": "ada", "request": str(number)} for number in range(3)]
+        consumer = driver.join("q", 1)
+        for headers in kinds:
+            driver.send("q", headers=headers)
+            driver.settle_down()
+            driver.ack("q", consumer.take()[0].id)
+            driver.settle_down()
+        assert not driver.queue("q").keys
+        driver.leave(consumer)
+        seqs = driver.enqueue(*[incoming("q", headers=headers) for headers in kinds])
+        seqs.append(driver.send("q", headers=kinds[1]))
+        (key,) = driver.queue("q").keys.values()
+        (lane,) = key.lanes.values()
+        assert (lane.waiting(), key.ready, key.live) == (seqs, 4, 4)
 
     def test_different_headers_of_a_key_share_a_lane_also_after_it_was_empty(self, driver):
         kinds = [{"tenant": "ada", "request": str(number)} for number in range(2)]
