@@ -5,7 +5,7 @@ The streams carry bytes: requests are encoded once, also when they are sent twic
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 import grpc
 from grpc import StatusCode
@@ -20,7 +20,11 @@ from fila.wire.status import RpcError
 #: What a single request or response may weigh. The broker takes requests of this size.
 MAX_RPC_BYTES = 16 << 20
 
-_SERVICE = "/fila.v1.FilaService/"
+LIMITS: Final = Limits(max_message_bytes=MAX_RPC_BYTES)
+
+_SERVICE: Final = "/fila.v1.FilaService/"
+ENQUEUE_STREAM: Final = _SERVICE + "EnqueueStream"
+SETTLE: Final = _SERVICE + "Settle"
 
 #: What a stream ends with when it broke on the way.
 _TRANSPORT_CODES = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.OK})
@@ -54,11 +58,11 @@ class Connection:
         self.addr = addr
         self.timeout_s = timeout_s
         self._closed = False
-        self._channel = Channel(addr, Limits(max_message_bytes=MAX_RPC_BYTES))
+        self._channel = Channel(addr, LIMITS)
         #: For generated stubs, which are typed for a channel of grpc.aio and need no more of it than ours has.
         self.channel = cast("grpc.aio.Channel", self._channel)
-        self.open_enqueue: Callable[[], Call] = self._channel.stream_stream(_SERVICE + "EnqueueStream")
-        self.open_settle: Callable[[], Call] = self._channel.stream_stream(_SERVICE + "Settle")
+        self.open_enqueue: Callable[[], Call] = self._channel.stream_stream(ENQUEUE_STREAM)
+        self.open_settle: Callable[[], Call] = self._channel.stream_stream(SETTLE)
         self.open_lease: Callable[[service_pb2.LeaseRequest], Call] = self._channel.unary_stream(
             _SERVICE + "Lease", request_serializer=service_pb2.LeaseRequest.SerializeToString
         )

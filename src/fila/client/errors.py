@@ -164,5 +164,20 @@ def from_rpc(error: RpcError) -> FilaError:
     return from_status(error.code(), error.details() or "")
 
 
+def forked() -> ClientClosedError:
+    """For a client that is used in a child of the process that made it."""
+    return ClientClosedError("the client belongs to the parent process: make one after the fork")
+
+
+def no_answer(timeout_s: float, trouble: str = "") -> FilaTimeoutError:
+    """For a request whose time is over, and what kept it from being answered if that is known."""
+    return FilaTimeoutError(f"no answer within {timeout_s:g} s" + (f" ({trouble})" if trouble else ""))
+
+
+def unreadable(error: Exception) -> InternalError:
+    """For a request whose answer makes no sense."""
+    return InternalError(f"the answer cannot be read: {error!r}")
+
+
 def _shortened(names: list[str]) -> str:
     return ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 
 Lease = tuple[str, str]  #: queue, lease id
 
@@ -17,31 +18,35 @@ class Group:
 
 
 class HeldLeases:
-    """Every delivered and unsettled message of a client."""
+    """Every delivered and unsettled message of a client. Callable from any thread: some settle where they work."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_groups", "_lock")
 
     def __init__(self) -> None:
         self._groups: dict[Lease, Group] = {}
+        self._lock = Lock()
 
     def add(self, owner: Hashable, queue: str, lease_id: str, message_ids: Iterable[str]) -> None:
-        group = self._groups.get((queue, lease_id))
-        if group is None:
-            group = self._groups[(queue, lease_id)] = Group(owner)
-        group.message_ids.update(message_ids)
+        with self._lock:
+            group = self._groups.get((queue, lease_id))
+            if group is None:
+                group = self._groups[(queue, lease_id)] = Group(owner)
+            group.message_ids.update(message_ids)
 
     def forget(self, queue: str, lease_id: str, message_ids: Iterable[str]) -> None:
         """Settled, or lost. Without a lease id: whichever lease of the queue they are held under."""
-        if lease_id:
-            self._drop((queue, lease_id), message_ids)
-            return
-        message_ids = list(message_ids)
-        for lease in [lease for lease in self._groups if lease[0] == queue]:
-            self._drop(lease, message_ids)
+        with self._lock:
+            if lease_id:
+                self._drop((queue, lease_id), message_ids)
+                return
+            message_ids = list(message_ids)
+            for lease in [lease for lease in self._groups if lease[0] == queue]:
+                self._drop(lease, message_ids)
 
     def forget_owner(self, owner: Hashable) -> None:
-        for lease in [lease for lease, group in self._groups.items() if group.owner == owner]:
-            del self._groups[lease]
+        with self._lock:
+            for lease in [lease for lease, group in self._groups.items() if group.owner == owner]:
+                del self._groups[lease]
 
     def due(self, owner: Hashable) -> list[tuple[str, str, list[str]]]:
         """Queue, lease id and message ids to extend now; to be asked at regular intervals.
@@ -49,15 +54,17 @@ class HeldLeases:
         What came since the last time is left out: at three times in a visibility timeout it has two more chances.
         """
         due: list[tuple[str, str, list[str]]] = []
-        for (queue, lease_id), group in self._groups.items():
-            if group.owner == owner:
-                if group.age:
-                    due.append((queue, lease_id, list(group.message_ids)))
-                group.age += 1
+        with self._lock:
+            for (queue, lease_id), group in self._groups.items():
+                if group.owner == owner:
+                    if group.age:
+                        due.append((queue, lease_id, list(group.message_ids)))
+                    group.age += 1
         return due
 
     def __len__(self) -> int:
-        return sum(len(group.message_ids) for group in self._groups.values())
+        with self._lock:
+            return sum(len(group.message_ids) for group in self._groups.values())
 
     def _drop(self, lease: Lease, message_ids: Iterable[str]) -> None:
         group = self._groups.get(lease)

@@ -228,7 +228,8 @@ class JournalReader(Generic[T]):
 
     def close(self) -> None:
         """End the stream. A thread that waits for the next entry sees the end."""
-        self._thread.post(self._feed.close)
+        if self._thread.here:
+            self._thread.post(self._feed.close)
 
     def __enter__(self) -> Self:
         return self

@@ -27,12 +27,12 @@ class Session:
 
     def __init__(self, addr: str, timeout_s: float) -> None:
         self._connection = Connection(addr, timeout_s)
-        self._held = HeldLeases()
+        self.held = HeldLeases()
         self.admin = Admin(self._connection)
         self.browser = Browser(self._connection)
         self.calls = Calls(self._connection)
         self.producer = Producer(self._connection)
-        self.settler = Settler(self._connection, self._held)
+        self.settler = Settler(self._connection, self.held)
         self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}
         self._journals: WeakSet[JournalFeed] = WeakSet()
         self._closed = False
@@ -53,7 +53,7 @@ class Session:
             request = service_pb2.LeaseRequest(queue=queue, max_in_flight=max_in_flight)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(str(error)) from error
-        return Feed(self._connection, self.settler, self._held, request, (kind, client))
+        return Feed(self._connection, self.settler, self.held, request, (kind, client))
 
     def start(self, feed: Feed[Any], auto_extend: bool) -> None:
         """Begin to receive. On a closed session the feed is over at once."""
@@ -62,7 +62,7 @@ class Session:
             return
         tasks = self._feeds[feed] = [asyncio.create_task(feed.run())]
         if auto_extend:
-            tasks.append(asyncio.create_task(keep_leases(feed, self._held, self.settler)))
+            tasks.append(asyncio.create_task(keep_leases(feed, self.held, self.settler)))
 
     def stop(self, feed: Feed[Any]) -> list[asyncio.Task[None]]:
         """End the stream: the broker returns what is unsettled at once. Returns what is still ending."""

@@ -111,10 +111,15 @@ class Settler:
 
     def submit(self, settlements: Sequence[Settlement], reply: Reply) -> None:
         """Carry out settlements of messages that differ. `reply` gets `Failures`, or an exception for all."""
-        for settlement in settlements:
-            if not isinstance(settlement, Extend):
-                self._held.forget(settlement.queue, settlement.lease_id, settlement.message_ids)
+        forget_settled(self._held, settlements)
         self._stream.submit(Settle(reply, self._loop.time() + self._timeout_s, settlements))
+
+
+def forget_settled(held: HeldLeases, settlements: Iterable[Settlement]) -> None:
+    """What is about to be settled needs no lease that is kept alive."""
+    for settlement in settlements:
+        if not isinstance(settlement, Extend):
+            held.forget(settlement.queue, settlement.lease_id, settlement.message_ids)
 
 
 def ack(queue: str, message_id: str, lease_id: str | None) -> Ack:

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from fila.client.backoff import Backoff
 from fila.client.connection import was_lost
-from fila.client.errors import ClientClosedError, FilaError, FilaTimeoutError, InternalError, from_rpc
+from fila.client.errors import ClientClosedError, FilaError, InternalError, from_rpc, no_answer, unreadable
 from fila.client.finish import finished
 from fila.client.outbox import Batch, Outbox
 from fila.client.waiter import Waiter, expire
@@ -151,7 +151,7 @@ class BatchStream(Generic[W]):
             self._codec.answer(batch, response)
         except Exception as error:
             for waiter in batch.waiters:
-                waiter.fail(InternalError(f"the answer cannot be read: {error!r}"))
+                waiter.fail(unreadable(error))
             raise
         self._backoff.reset()
         self._trouble = ""
@@ -171,8 +171,7 @@ class BatchStream(Generic[W]):
     def _sweep(self) -> None:
         """Fail what has waited too long, and come back when the next one is due."""
         now = self._loop.time()
-        because = f" ({self._trouble})" if self._trouble else ""
-        error = FilaTimeoutError(f"no answer within {self._timeout_s:g} s{because}")
+        error = no_answer(self._timeout_s, self._trouble)
         due = expire((*self._outbox.waiters(), *self._gathered), now, error)
         self._timer = None if due is None else self._loop.call_at(max(due, now + SWEEP_S), self._sweep)
 

@@ -1,9 +1,14 @@
-"""The SDK for programs that block: the same session, on an event loop in a background thread."""
+"""The SDK for programs that block: the same session, on an event loop in a background thread.
+
+Single messages are sent and settled without it, by the thread that calls (`direct`).
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import monotonic
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
+from uuid import uuid4
 
 from fila.client.admin import (
     Explanation,
@@ -25,22 +30,28 @@ from fila.client.browse import (
     redrive_request,
 )
 from fila.client.bulk import Bulk
+from fila.client.connection import ENQUEUE_STREAM, SETTLE
+from fila.client.direct import Direct
 from fila.client.encoding import Chunk, OutgoingMessage, encode
 from fila.client.errors import FilaError
 from fila.client.feed import Feed
 from fila.client.groups import AsyncGroup, Group, Packed, ReadOptions, blocking, read_queue, read_queue_packed
 from fila.client.journal import JournalBatch, JournalEntry, JournalReader, journal_request
 from fila.client.message import ConsumeMessage, Delivery, ReadMessage
+from fila.client.producer import Enqueue, EnqueueCodec
 from fila.client.reply import ThreadReply
 from fila.client.session import Session
 from fila.client.settler import (
     Failures,
+    Settle,
+    SettleCodec,
     Settlement,
     ack,
     ack_groups,
     check_all,
     check_one,
     extend,
+    forget_settled,
     nack,
     reject,
     release,
@@ -63,7 +74,10 @@ class Client:
     """
 
     def __init__(self, addr: str = "localhost:5555", *, timeout: float = 5.0) -> None:
+        self._timeout_s = timeout
         self._thread = shared_loop_thread()
+        self._enqueues = Direct(addr, ENQUEUE_STREAM, EnqueueCodec(uuid4().hex), timeout)
+        self._settles = Direct(addr, SETTLE, SettleCodec(), timeout)
         self._session = self._thread.run(_open(addr, timeout))
 
     def __enter__(self) -> Self:
@@ -76,9 +90,12 @@ class Client:
 
     def close(self) -> None:
         """Close the connection. Calls under way in other threads raise ClientClosedError, consumers end."""
-        self._thread.run(self._session.close())
+        self._hang_up()
+        if self._thread.here:
+            self._thread.run(self._session.close())
 
     def __del__(self) -> None:
+        self._hang_up()
         self._thread.spawn(self._session.close)
 
     def enqueue(
@@ -93,7 +110,7 @@ class Client:
     ) -> str:
         """Enqueue one message and return its id once it is durable."""
         chunk = encode(queue, OutgoingMessage(payload, headers, delay_ms, priority, dedup_key))
-        [result] = self._send(chunk).result()
+        [result] = self._send_one(chunk).result()
         if isinstance(result, FilaError):
             raise result
         return result
@@ -139,31 +156,31 @@ class Client:
 
     def ack(self, queue: str, message_id: str, lease_id: str | None = None) -> None:
         """Remove a delivered message for good. Raises MessageNotFoundError when it is not held under that lease."""
-        check_one(self._settle([ack(queue, message_id, lease_id)]).result())
+        check_one(self._settle_one(ack(queue, message_id, lease_id)).result())
 
     def nack(
         self, queue: str, message_id: str, error: str = "", *, delay_ms: int = 0, lease_id: str | None = None
     ) -> None:
         """Give a delivered message back, to be delivered again after `delay_ms`. Raises MessageNotFoundError."""
-        check_one(self._settle([nack(queue, message_id, error, delay_ms, lease_id)]).result())
+        check_one(self._settle_one(nack(queue, message_id, error, delay_ms, lease_id)).result())
 
     def release(self, queue: str, message_id: str, *, delay_ms: int = 0, lease_id: str | None = None) -> None:
         """Give a delivered message back as if it had never been delivered: no attempt is counted.
 
         Raises MessageNotFoundError.
         """
-        check_one(self._settle([release(queue, message_id, delay_ms, lease_id)]).result())
+        check_one(self._settle_one(release(queue, message_id, delay_ms, lease_id)).result())
 
     def reject(self, queue: str, message_id: str, error: str = "", *, lease_id: str | None = None) -> None:
         """Move a delivered message to the dead-letter queue, whatever the queue's settings and script would say.
 
         Raises MessageNotFoundError.
         """
-        check_one(self._settle([reject(queue, message_id, error, lease_id)]).result())
+        check_one(self._settle_one(reject(queue, message_id, error, lease_id)).result())
 
     def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> None:
         """Let a lease end `extend_ms` from now; 0 means the queue's visibility timeout. Raises MessageNotFoundError."""
-        check_one(self._settle([extend(queue, message_id, lease_id, extend_ms)]).result())
+        check_one(self._settle_one(extend(queue, message_id, lease_id, extend_ms)).result())
 
     def ack_many(self, messages: Iterable[Delivery[Any]]) -> None:
         """Ack messages in as few requests as possible. Raises AckManyError if some were not acked."""
@@ -353,10 +370,30 @@ class Client:
         """
         return self._thread.run(self._session.admin.queue_stats(name, max_keys, sort, offset, key_prefix))
 
+    def _hang_up(self) -> None:
+        self._enqueues.close()
+        self._settles.close()
+
+    def _deadline(self) -> float:
+        return monotonic() + self._timeout_s
+
+    def _send_one(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
+        sent: ThreadReply[list[str | FilaError]] = ThreadReply()
+        if not self._enqueues.submit(Enqueue(sent, self._deadline(), chunk)):
+            self._thread.post(self._session.producer.submit, chunk, sent)
+        return sent
+
     def _send(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
         sent: ThreadReply[list[str | FilaError]] = ThreadReply()
         self._thread.post(self._session.producer.submit, chunk, sent)
         return sent
+
+    def _settle_one(self, settlement: Settlement) -> ThreadReply[Failures]:
+        settled: ThreadReply[Failures] = ThreadReply()
+        forget_settled(self._session.held, (settlement,))
+        if not self._settles.submit(Settle(settled, self._deadline(), (settlement,))):
+            self._thread.post(self._session.settler.submit, (settlement,), settled)
+        return settled
 
     def _settle(self, settlements: Sequence[Settlement]) -> ThreadReply[Failures]:
         settled: ThreadReply[Failures] = ThreadReply()
@@ -406,7 +443,8 @@ class Consumer(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        self._thread.post(self._session.stop, self._feed)
+        if self._thread.here:
+            self._thread.post(self._session.stop, self._feed)
 
 
 async def _open(addr: str, timeout_s: float) -> Session:

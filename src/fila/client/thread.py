@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, Future
 from functools import lru_cache
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from fila.client.errors import ClientClosedError
+from fila.client.errors import ClientClosedError, forked
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
@@ -24,14 +24,25 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop = _new_loop()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._pid = os.getpid()
         threading.Thread(target=self._run, name="fila-client", daemon=True).start()
 
+    @property
+    def here(self) -> bool:
+        """Whether it runs in this process. In a child nobody would ever answer."""
+        return self._pid == os.getpid()
+
     def post(self, function: Callable[[Unpack[Args]], object], *args: *Args) -> None:
-        """Call a function on the loop, some time soon."""
+        """Call a function on the loop, some time soon. Raises ClientClosedError in a child process."""
+        if not self.here:
+            raise forked()
         self._loop.call_soon_threadsafe(function, *args)
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine on the loop. `result_of` waits for its result."""
+        """Run a coroutine on the loop; `result_of` waits for it. Raises ClientClosedError in a child process."""
+        if not self.here:
+            coroutine.close()
+            raise forked()
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -39,8 +50,9 @@ class LoopThread:
         return result_of(self.start(coroutine))
 
     def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run a coroutine on the loop and do not wait for it."""
-        self.post(self._spawn, make)
+        """Run a coroutine on the loop and do not wait for it. Nothing in a child process."""
+        if self.here:
+            self.post(self._spawn, make)
 
     def _spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
         task = self._loop.create_task(make())

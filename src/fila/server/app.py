@@ -24,8 +24,8 @@ from fila.storage.rocks import RocksStorage
 from fila.telemetry.telemetry import Telemetry
 from fila.v1 import admin_pb2, service_pb2
 from fila.wire import server as wire
+from fila.wire.address import split_address
 from fila.wire.connection import Limits
-from fila.wire.link import split_address
 
 log = structlog.get_logger(__name__)
 

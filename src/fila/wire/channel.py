@@ -1,8 +1,6 @@
 """Makes calls: one connection, opened when it is needed and again when it was lost."""
 
 import asyncio
-import os
-import socket
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -11,10 +9,11 @@ from typing import Any, Final
 from grpc import StatusCode
 
 from fila.wire import status
+from fila.wire.address import reason_of, split_address
 from fila.wire.call import Call, Decode, Encode
 from fila.wire.connection import Connection, Limits
 from fila.wire.headers import encode
-from fila.wire.link import Link, receive_buffer, split_address
+from fila.wire.link import Link, receive_buffer
 from fila.wire.status import Metadata, RpcError
 from fila.wire.stream import EOF
 
@@ -129,17 +128,8 @@ class Channel:
     ) -> Call:
         block = self._blocks.get(path)
         if block is None:
-            block = self._blocks[path] = encode(
-                [
-                    (b":method", b"POST"),
-                    (b":scheme", b"http" if self._tls is None else b"https"),
-                    (b":path", path.encode()),
-                    (b":authority", self._address.encode()),
-                    (b"te", b"trailers"),
-                    (b"content-type", b"application/grpc"),
-                    (b"user-agent", b"fila-python"),
-                ]
-            )
+            scheme = b"http" if self._tls is None else b"https"
+            block = self._blocks[path] = encode(status.request_headers(path, self._address, scheme))
         if timeout is not None:
             block += encode([(b"grpc-timeout", status.write_timeout(timeout))])
         if metadata:
@@ -195,7 +185,7 @@ class Channel:
                 _, link = await self.loop.create_connection(self._made, host, port, ssl=self._tls)
         except (OSError, ValueError) as error:
             self._connecting = None
-            self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, f"cannot connect: {_reason(error)}"))
+            self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, f"cannot connect: {reason_of(error)}"))
             return
         self._connecting = None
         self._link = link
@@ -221,10 +211,3 @@ class Channel:
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             call.fail(error)
-
-
-def _reason(error: Exception) -> str:
-    """In the words of the operating system: asyncio's own differ from loop to loop."""
-    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, socket.gaierror):
-        return os.strerror(error.errno)
-    return str(error) or "no answer in time"

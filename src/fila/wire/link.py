@@ -122,11 +122,3 @@ def receive_buffer() -> memoryview:
     """For the connections of one event loop."""
     keep_freed_memory()
     return memoryview(bytearray(RECEIVE_BYTES))
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port of `host:port` or `[host]:port`. Raises ValueError."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 0xFFFF:
-        raise ValueError(f"{address!r} is not an address of the form host:port")
-    return host.removeprefix("[").removesuffix("]"), int(port)

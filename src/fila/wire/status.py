@@ -1,4 +1,4 @@
-"""How gRPC says in headers how a call ended, how long it may take, and what else it carries."""
+"""How gRPC says in headers what is called, how a call ended, how long it may take, and what else it carries."""
 
 import base64
 import binascii
@@ -59,6 +59,19 @@ class RpcError(Exception):
 
     def trailing_metadata(self) -> Metadata:
         return self._trailing_metadata
+
+
+def request_headers(path: str, authority: str, scheme: bytes = b"http") -> list[tuple[bytes, bytes]]:
+    """What a call begins with."""
+    return [
+        (b":method", b"POST"),
+        (b":scheme", scheme),
+        (b":path", path.encode()),
+        (b":authority", authority.encode()),
+        (b"te", b"trailers"),
+        (b"content-type", b"application/grpc"),
+        (b"user-agent", b"fila-python"),
+    ]
 
 
 def write_status(code: StatusCode, details: str = "") -> list[tuple[bytes, bytes]]:

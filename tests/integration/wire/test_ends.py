@@ -11,10 +11,10 @@ import pytest
 from grpc import StatusCode
 
 from fila.wire import frames, headers
+from fila.wire.address import split_address
 from fila.wire.channel import Channel
 from fila.wire.connection import Limits
 from fila.wire.context import Method
-from fila.wire.link import split_address
 from fila.wire.server import Server
 from fila.wire.status import RpcError
 from tests.integration.wire.conftest import WAIT_S, Handlers, grpc_client, identity, own_client, own_server
