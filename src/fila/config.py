@@ -132,6 +132,8 @@ class ServerConfig(Section):
     listen_addr: str = _address("0.0.0.0:5555")
     #: How long SIGTERM waits for what was accepted before streams are cut.
     shutdown_grace_ms: int = _whole(10_000, 0, 3_600_000)
+    #: How long the server looks for more after it has done something, before it sleeps. 0: it sleeps at once.
+    stay_awake_us: int = _whole(100, 0, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,8 @@ class Broker:
     """Drives an engine: gathers what arrives in one turn of the event loop into one tick."""
 
     def __init__(self, engine: Engine, store: Storage, clock: Callable[[], int]) -> None:
+        self.after_tick: Callable[[int], None] = _nothing
+        """Called when a tick is done and the next one is planned, with how many messages were asked for before it"""
         self.state = engine.state
         self.journal = engine.journal
         self._engine = engine
@@ -449,7 +451,7 @@ class Broker:
         self._scheduled = False
         if self._closed:
             return
-        now = self._clock()
+        now, asked = self._clock(), self._engine.queued
         try:
             self._engine.tick(now)
         except Exception as defect:  # noqa: BLE001  # whatever it is, it goes to whoever waits for `failed`
@@ -458,6 +460,7 @@ class Broker:
             self.failed.set_exception(defect)
             return
         self._plan_next(now)
+        self.after_tick(asked)
 
     def _hand_out(self) -> None:
         """Deliveries leave before answers: a consumer may be waiting for nothing else."""
@@ -481,6 +484,10 @@ class Broker:
         due = self._engine.next_wakeup()
         if due is not None:
             self._alarm = self._loop.call_later(max(0.0, (due - now) / 1e9), self._schedule)
+
+
+def _nothing(_messages: int) -> None:
+    pass
 
 
 def _answer(future: asyncio.Future[Any], answer: Any) -> None:

@@ -91,7 +91,8 @@ class Engine:
         self._store = store
         self._config = config
         self._commands: deque[Command] = deque()
-        self._queued = 0
+        self.queued = 0
+        """Messages of commands that wait"""
         self._wanted: dict[str, None] = {}
         """Queues that may have something to deliver, in turn."""
         self._freed: dict[str, QueueState] = {}
@@ -110,13 +111,13 @@ class Engine:
         """Called when a tick is durable, before its commands are answered"""
 
     def load(self) -> Load:
-        return Load(self._ticks, self._write_failures, self._queued)
+        return Load(self._ticks, self._write_failures, self.queued)
 
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Raises Overloaded when too much is waiting."""
-        if self._queued >= self._config.max_queued_commands and not isinstance(command, ReturnGrants):
+        if self.queued >= self._config.max_queued_commands and not isinstance(command, ReturnGrants):
             raise Overloaded("the broker has too many requests waiting; try again later")
-        self._queued += command.size
+        self.queued += command.size
         self._commands.append(command)
 
     def join(self, queue_name: str, consumer: Consumer) -> None:
@@ -188,7 +189,7 @@ class Engine:
     def _give_up(self, command: Command, error: StoreFailed) -> None:
         if isinstance(command, ReturnGrants):  # nobody waits for it, and nobody else would do it
             self._commands.appendleft(command)
-            self._queued += command.size
+            self.queued += command.size
         else:
             command.reply(error)
 
@@ -257,7 +258,7 @@ class Engine:
 
     def _plan_next(self, tick: Tick) -> Command:
         command = self._commands.popleft()
-        self._queued -= command.size
+        self.queued -= command.size
         try:
             answer: object = self._plan(tick, command)
         except BrokerError as error:

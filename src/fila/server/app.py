@@ -20,6 +20,7 @@ from fila.server.interceptor import guarded
 from fila.server.reading import Reading
 from fila.server.standard import health_methods, reflection_methods
 from fila.server.streams import Streams
+from fila.server.vigil import Vigil
 from fila.storage.rocks import RocksStorage
 from fila.telemetry.telemetry import Telemetry
 from fila.v1 import admin_pb2, service_pb2
@@ -69,6 +70,8 @@ class Server:
             store.close()
             raise
         self._broker = Broker(Engine(state, store, config.scheduler, journal), store, time.time_ns)
+        if config.server.stay_awake_us:
+            self._broker.after_tick = Vigil(config.server.stay_awake_us / 1e6).begin
         self._telemetry = Telemetry(config.telemetry, self._broker, f"{store.node:014x}")
         try:
             await self._telemetry.start()
