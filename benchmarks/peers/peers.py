@@ -67,7 +67,7 @@ class Peer:
 
 
 def _fila(name: str, title: str, durability: str, fsync: str, means: str) -> Peer:
-    client = "fila SDK: enqueue_many, consume_batches + ack_many"
+    client = "fila SDK: enqueue_many, consume_batches + ack_many; one at a time: the blocking client's enqueue"
     return Peer(
         name, title, "with_fila", "FilaServer", "FilaClient", (durability,), fsync, means, client, ("fila",), None
     )

@@ -1,4 +1,6 @@
-"""Fila: `enqueue_many`, `consume_batches` and `ack_many` of the Python SDK, a few batches of acks under way."""
+"""Fila: `enqueue_many`, `consume_batches` and `ack_many` of the Python SDK, a few batches of acks under way. Messages
+that are sent one at a time are sent by the blocking client, as a program that waits for each would.
+"""
 
 import asyncio
 from collections import deque
@@ -35,6 +37,7 @@ class FilaClient(Client):
     def __init__(self, port: int) -> None:
         self._loop = uvloop.new_event_loop()
         self._client = AsyncClient(f"127.0.0.1:{port}", timeout=_TIMEOUT_S)
+        self._blocking = SyncClient(f"127.0.0.1:{port}", timeout=_TIMEOUT_S)
         self._run(self._client.list_queues())
 
     def send(self, payloads: Iterable[bytes], tenant: str = "") -> None:
@@ -43,7 +46,7 @@ class FilaClient(Client):
         self._run(self._client.enqueue_many(_QUEUE, messages))
 
     def send_one(self, payload: bytes) -> None:
-        self._run(self._client.enqueue(_QUEUE, payload=payload))
+        self._blocking.enqueue(_QUEUE, payload=payload)
 
     def send_paced(self, count: int, per_s: float, make: Callable[[], bytes]) -> list[float]:
         return self._run(pace_async(count, per_s, lambda: self._client.enqueue(_QUEUE, payload=make())))
@@ -63,6 +66,7 @@ class FilaClient(Client):
         self._run(run())
 
     def close(self) -> None:
+        self._blocking.close()
         self._run(self._client.close())
 
     def _run(self, work: Any) -> Any:

@@ -98,6 +98,10 @@ class RabbitServer(Server):
             connection.channel().queue_declare(_QUEUE, durable=True, arguments={"x-queue-type": self._kind})
 
 
+#: A consumer that comes while a queue is still being found after a restart is sometimes never sent anything.
+_PATIENCE_S = 15.0
+
+
 class RabbitClient(Client):
     """A connection whose event loop turns only inside of our calls."""
 
@@ -155,6 +159,14 @@ class RabbitClient(Client):
         while not done():
             self._turn()
 
+    def _wait_for_messages(self) -> None:
+        timer = self._loop.call_later(_PATIENCE_S, self._give_up)
+        self._until(lambda: bool(self._arrived))
+        self._loop.remove_timeout(timer)
+
+    def _give_up(self) -> None:
+        self._failed = TimeoutError(f"RabbitMQ delivered nothing for {_PATIENCE_S:g} s")
+
     def send(self, payloads: Iterable[bytes], tenant: str = "") -> None:  # noqa: ARG002  a queue knows no tenants
         for number, payload in enumerate(payloads):
             self._publish(payload)
@@ -186,7 +198,8 @@ class RabbitClient(Client):
         tag = self._channel.basic_consume(_QUEUE, self._on_message)
         more = True
         while more:
-            self._until(lambda: bool(self._arrived))
+            if not self._arrived:
+                self._wait_for_messages()
             batch = [self._arrived.popleft() for _ in range(min(BATCH, len(self._arrived)))]
             self._channel.basic_ack(batch[-1][0], multiple=True)
             more = take([payload for _, payload in batch])

@@ -17,7 +17,7 @@ _MB = 1_000_000
 #: Left out at the start of latencies: first calls and first allocations.
 _WARM_UP_S = 0.5
 _QUIET_TENANTS = 10
-_RESTART_S = 300.0
+_RESTART_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ class Direct(Generic[W]):
                 self._carry_out(waiter)
         finally:
             self._busy.release()
+            if self._closed.is_set():
+                self._hang_up_unless_busy()
         return True
 
     def close(self) -> None:
@@ -76,6 +78,10 @@ class Direct(Generic[W]):
         line = self._line
         if line is not None and self._pid == os.getpid():  # a parent's connection is not ended by its children
             line.interrupt()
+        self._hang_up_unless_busy()
+
+    def _hang_up_unless_busy(self) -> None:
+        """Whoever is busy does it when done."""
         if self._busy.acquire(blocking=False):
             self._hang_up()
             self._busy.release()
@@ -107,7 +113,10 @@ class Direct(Generic[W]):
             self._hang_up()
             self._check_again(failure, trouble)
             trouble = failure.details()
-            self._closed.wait(min(backoff.next_wait_s(), max(0.0, deadline - monotonic())))
+            wait_s = min(backoff.next_wait_s(), deadline - monotonic())
+            if wait_s <= 0:
+                raise no_answer(self._timeout_s, trouble)
+            self._closed.wait(wait_s)
         try:
             self._codec.answer(batch, response)
         except Exception as error:
@@ -126,14 +135,21 @@ class Direct(Generic[W]):
     def _open(self, deadline: float) -> Line:
         """The line, made anew when it has ended. Raises RpcError."""
         now = monotonic()
-        if self._line is not None and now - self._used_at > _SILENT_S and not self._line.still_open():
+        line = self._line
+        if line is not None and (line.ended or (now - self._used_at > _SILENT_S and not line.still_open())):
             self._hang_up()
         self._used_at = now
         if self._line is None:
-            self._line = Line(self._addr, self._path, LIMITS, deadline)
-        if self._closed.is_set():  # meanwhile, by a thread that did not see the line
-            raise RpcError(StatusCode.UNAVAILABLE, "closed")
+            # Known before it connects, so that whoever closes the client can interrupt that.
+            self._line = Line(LIMITS)
+            self._check_open()
+            self._line.connect(self._addr, self._path, deadline)
+        self._check_open()
         return self._line
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise RpcError(StatusCode.UNAVAILABLE, "the client was closed")
 
     def _hang_up(self) -> None:
         if self._line is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import RLock
 
 Lease = tuple[str, str]  #: queue, lease id
 
@@ -18,13 +18,16 @@ class Group:
 
 
 class HeldLeases:
-    """Every delivered and unsettled message of a client. Callable from any thread: some settle where they work."""
+    """Every delivered and unsettled message of a client.
+
+    Callable from any thread, for some settle where they work, and again from a handler of signals that interrupts it.
+    """
 
     __slots__ = ("_groups", "_lock")
 
     def __init__(self) -> None:
         self._groups: dict[Lease, Group] = {}
-        self._lock = Lock()
+        self._lock = RLock()
 
     def add(self, owner: Hashable, queue: str, lease_id: str, message_ids: Iterable[str]) -> None:
         with self._lock:
@@ -40,13 +43,13 @@ class HeldLeases:
                 self._drop((queue, lease_id), message_ids)
                 return
             message_ids = list(message_ids)
-            for lease in [lease for lease in self._groups if lease[0] == queue]:
+            for lease in [lease for lease in list(self._groups) if lease[0] == queue]:
                 self._drop(lease, message_ids)
 
     def forget_owner(self, owner: Hashable) -> None:
         with self._lock:
-            for lease in [lease for lease, group in self._groups.items() if group.owner == owner]:
-                del self._groups[lease]
+            for lease in [lease for lease, group in list(self._groups.items()) if group.owner == owner]:
+                self._groups.pop(lease, None)
 
     def due(self, owner: Hashable) -> list[tuple[str, str, list[str]]]:
         """Queue, lease id and message ids to extend now; to be asked at regular intervals.
@@ -55,7 +58,7 @@ class HeldLeases:
         """
         due: list[tuple[str, str, list[str]]] = []
         with self._lock:
-            for (queue, lease_id), group in self._groups.items():
+            for (queue, lease_id), group in list(self._groups.items()):
                 if group.owner == owner:
                     if group.age:
                         due.append((queue, lease_id, list(group.message_ids)))
@@ -64,11 +67,11 @@ class HeldLeases:
 
     def __len__(self) -> int:
         with self._lock:
-            return sum(len(group.message_ids) for group in self._groups.values())
+            return sum(len(group.message_ids) for group in list(self._groups.values()))
 
     def _drop(self, lease: Lease, message_ids: Iterable[str]) -> None:
         group = self._groups.get(lease)
         if group is not None:
             group.message_ids.difference_update(message_ids)
             if not group.message_ids:
-                del self._groups[lease]
+                self._groups.pop(lease, None)

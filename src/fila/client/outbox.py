@@ -32,8 +32,15 @@ class Batch(Generic[W]):
 
     data: bytes
     waiters: Sequence[W]
+    #: Its number, which the answer repeats.
+    sequence: int = 0
     #: It was on a stream that broke, so the broker may have carried it out already.
     resent: bool = False
+
+    def check_answer(self, sequence: int) -> None:
+        """Raises ValueError when an answer is not to this batch."""
+        if sequence != self.sequence:
+            raise ValueError(f"batch {self.sequence} was answered with {sequence}")
 
     def abandoned(self) -> bool:
         return not any(waiter.waits() for waiter in self.waiters)

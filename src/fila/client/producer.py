@@ -54,10 +54,12 @@ class EnqueueCodec:
         self._sequence += 1
         head = service_pb2.EnqueueBatchRequest(producer_id=self._producer_id, sequence=self._sequence, queue=queue)
         data = b"".join([*(enqueue.chunk.frames for enqueue in enqueues), head.SerializeToString()])
-        return Batch(data, enqueues)
+        return Batch(data, enqueues, self._sequence)
 
     def answer(self, batch: Batch[Enqueue], response: bytes) -> None:
-        results = _results(response)
+        answer = service_pb2.EnqueueBatchResponse.FromString(response)
+        batch.check_answer(answer.sequence)
+        results = _results(answer)
         expected = sum(enqueue.chunk.count for enqueue in batch.waiters)
         start = 0
         for enqueue in batch.waiters:
@@ -81,8 +83,8 @@ class Producer:
         self._stream.submit(Enqueue(reply, self._loop.time() + self._timeout_s, chunk))
 
 
-def _results(response: bytes) -> list[str | FilaError]:
-    results = service_pb2.EnqueueBatchResponse.FromString(response).results
+def _results(answer: service_pb2.EnqueueBatchResponse) -> list[str | FilaError]:
+    results = answer.results
     ids: list[str | FilaError] = [result.message_id for result in results]
     if "" in ids:  # only a refused message has no id
         return [result.message_id or from_number(result.error.code, result.error.message) for result in results]

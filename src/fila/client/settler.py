@@ -82,10 +82,12 @@ class SettleCodec:
         if not settles:
             return None
         self._sequence += 1
-        return Batch(_request(settles, self._sequence).SerializeToString(), settles)
+        return Batch(_request(settles, self._sequence).SerializeToString(), settles, self._sequence)
 
     def answer(self, batch: Batch[Settle], response: bytes) -> None:
-        answered = service_pb2.SettleResponse.FromString(response).failures
+        answer = service_pb2.SettleResponse.FromString(response)
+        batch.check_answer(answer.sequence)
+        answered = answer.failures
         failures = {
             (failure.queue, failure.message_id): from_number(failure.error.code, failure.error.message)
             for failure in answered

@@ -3,6 +3,7 @@
 Single messages are sent and settled without it, by the thread that calls (`direct`).
 """
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
@@ -33,7 +34,7 @@ from fila.client.bulk import Bulk
 from fila.client.connection import ENQUEUE_STREAM, SETTLE
 from fila.client.direct import Direct
 from fila.client.encoding import Chunk, OutgoingMessage, encode
-from fila.client.errors import FilaError
+from fila.client.errors import FilaError, forked
 from fila.client.feed import Feed
 from fila.client.groups import AsyncGroup, Group, Packed, ReadOptions, blocking, read_queue, read_queue_packed
 from fila.client.journal import JournalBatch, JournalEntry, JournalReader, journal_request
@@ -78,6 +79,7 @@ class Client:
         self._thread = shared_loop_thread()
         self._enqueues = Direct(addr, ENQUEUE_STREAM, EnqueueCodec(uuid4().hex), timeout)
         self._settles = Direct(addr, SETTLE, SettleCodec(), timeout)
+        self._hang_up = weakref.finalize(self, _close_all, (self._enqueues, self._settles))
         self._session = self._thread.run(_open(addr, timeout))
 
     def __enter__(self) -> Self:
@@ -95,7 +97,6 @@ class Client:
             self._thread.run(self._session.close())
 
     def __del__(self) -> None:
-        self._hang_up()
         self._thread.spawn(self._session.close)
 
     def enqueue(
@@ -370,10 +371,6 @@ class Client:
         """
         return self._thread.run(self._session.admin.queue_stats(name, max_keys, sort, offset, key_prefix))
 
-    def _hang_up(self) -> None:
-        self._enqueues.close()
-        self._settles.close()
-
     def _deadline(self) -> float:
         return monotonic() + self._timeout_s
 
@@ -389,6 +386,8 @@ class Client:
         return sent
 
     def _settle_one(self, settlement: Settlement) -> ThreadReply[Failures]:
+        if not self._thread.here:
+            raise forked()
         settled: ThreadReply[Failures] = ThreadReply()
         forget_settled(self._session.held, (settlement,))
         if not self._settles.submit(Settle(settled, self._deadline(), (settlement,))):
@@ -432,7 +431,8 @@ class Consumer(Generic[T]):
 
     def close(self) -> None:
         """End the stream: the broker returns what is unsettled at once."""
-        self._thread.run(self._session.stopped(self._feed))
+        if self._thread.here:
+            self._thread.run(self._session.stopped(self._feed))
 
     def __enter__(self) -> Self:
         return self
@@ -445,6 +445,11 @@ class Consumer(Generic[T]):
     def __del__(self) -> None:
         if self._thread.here:
             self._thread.post(self._session.stop, self._feed)
+
+
+def _close_all(directs: Iterable[Direct[Any]]) -> None:
+    for direct in directs:
+        direct.close()
 
 
 async def _open(addr: str, timeout_s: float) -> Session:

@@ -20,9 +20,15 @@ def soon(seconds=10.0):
     return time.monotonic() + seconds
 
 
+def connected(port, path="/t/echo_all", limits=Limits(max_message_bytes=LARGEST)):  # noqa: B008  # it cannot be changed
+    line = Line(limits)
+    line.connect(f"127.0.0.1:{port}", path, soon())
+    return line
+
+
 @contextmanager
 def line_to(port, path="/t/echo_all", limits=Limits(max_message_bytes=LARGEST)):  # noqa: B008  # it cannot be changed
-    line = Line(f"127.0.0.1:{port}", path, limits, soon())
+    line = connected(port, path, limits)
     try:
         yield line
     finally:
@@ -76,7 +82,7 @@ async def test_waiting_ends_at_the_deadline(serving):
 
 async def test_a_server_that_stops_ends_the_call(serving):
     async with serving() as (server, port):
-        line = await asyncio.to_thread(Line, f"127.0.0.1:{port}", "/t/echo_all", Limits(), soon())
+        line = await asyncio.to_thread(connected, port)
         assert await asyncio.to_thread(line.ask, b"x", soon()) == b"x"
         assert line.still_open()
         await server.stop(0)
@@ -100,9 +106,7 @@ async def impatient_server():
 
 async def test_a_line_that_is_looked_at_is_kept_and_one_that_is_not_is_given_up():
     async with impatient_server() as port:
-        watched, forgotten = [
-            await asyncio.to_thread(Line, f"127.0.0.1:{port}", "/t/echo_all", Limits(), soon()) for _ in range(2)
-        ]
+        watched, forgotten = [await asyncio.to_thread(connected, port) for _ in range(2)]
         for _ in range(30):
             await asyncio.sleep(0.02)
             assert watched.still_open()

@@ -1,6 +1,7 @@
 """Single requests of a blocking client, sent and answered in the thread of their caller."""
 
 import asyncio
+import gc
 import signal
 import socket
 import subprocess
@@ -9,8 +10,10 @@ import threading
 import time
 
 import pytest
+from grpc import StatusCode
 
 from fila import Client, ClientClosedError, FilaTimeoutError, InternalError, InvalidArgumentError, MessageNotFoundError
+from fila.wire.status import RpcError
 from tests.helpers.scripted_broker import ScriptedBroker, serving
 
 
@@ -43,7 +46,7 @@ def client(broker):
 class Nobody:
     """Stands for the thread of the event loop where nothing may be handed to it."""
 
-    here = False
+    here = True
 
     def post(self, *_):
         raise AssertionError("not sent directly")
@@ -151,11 +154,78 @@ def test_what_is_refused_is_raised_and_the_next_goes_through(broker, client):
 @pytest.mark.usefixtures("no_streams")
 def test_an_answer_that_makes_no_sense_is_an_error_of_its_own_request(broker, client, monkeypatch):
     answer = broker._enqueue
-    monkeypatch.setattr(broker, "_enqueue", lambda request: type(answer(request))())
+    monkeypatch.setattr(broker, "_enqueue", lambda request: type(answer(request))(sequence=request.sequence))
     with pytest.raises(InternalError, match="0 of 1"):
         client.enqueue("q")
+    monkeypatch.setattr(broker, "_enqueue", lambda request: type(answer(request))(sequence=request.sequence - 1))
+    with pytest.raises(InternalError, match="batch 2 was answered with 1"):
+        client.enqueue("q")
     monkeypatch.undo()
-    assert client.enqueue("q") == "id-2"
+    assert client.enqueue("q") == "id-3"
+
+
+@pytest.mark.usefixtures("no_streams")
+def test_an_ack_is_not_sent_on_a_call_that_has_ended(broker, client):
+    """It would count as sent before, and a message that is gone as acked by it."""
+    broker.held.add("a")
+    client.ack("q", "a")
+    client._settles._line._end(RpcError(StatusCode.UNAVAILABLE, "came with the last answer"))
+    with pytest.raises(MessageNotFoundError):
+        client.ack("q", "never held")
+
+
+@pytest.mark.parametrize("addr", ["nonsense", "localhost:99999", "nobody.invalid:1"])
+def test_an_address_that_is_none_is_told_in_time(addr):
+    with Client(addr, timeout=0.3) as client, pytest.raises(FilaTimeoutError, match="cannot connect"):
+        client.enqueue("q")
+
+
+@pytest.mark.parametrize("timeout", [1e10, float("inf")])
+def test_any_timeout_will_do(broker, timeout):
+    with Client(broker.addr, timeout=timeout) as client:
+        assert client.enqueue("q") == "id-1"
+
+
+def test_closing_reaches_a_caller_who_connects():
+    """Also one whose server takes the connection and never says anything."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = Client(f"127.0.0.1:{silent.getsockname()[1]}", timeout=60)
+        outcomes = []
+
+        def enqueue():
+            try:
+                client.enqueue("q")
+            except ClientClosedError as error:
+                outcomes.append(error)
+
+        caller = threading.Thread(target=enqueue)
+        caller.start()
+        taken = silent.accept()
+        client.close()
+        caller.join(10)
+        taken[0].close()
+        assert len(outcomes) == 1
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_client_that_nobody_refers_to_leaves_nothing_open(broker):
+    client = Client(broker.addr)
+    client.enqueue("q")
+    client.itself = client
+    sockets = client._enqueues
+    del client
+    gc.collect()
+    assert sockets._line is None
+
+
+def test_a_handler_of_signals_may_settle_while_it_interrupts_that(broker, client):
+    """What it interrupts may hold the lock of the leases that are kept."""
+    held = client._session.held
+    held.add("owner", "q", "lease", ["a", "b"])
+    broker.held.update("ab")
+    with held._lock:
+        client.ack("q", "a", "lease")
+    assert len(held) == 1
 
 
 @pytest.mark.usefixtures("no_streams")

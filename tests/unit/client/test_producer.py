@@ -22,7 +22,7 @@ def request(batch) -> service_pb2.EnqueueBatchRequest:
 
 
 def response(*results: str | tuple[int, str]) -> bytes:
-    made = service_pb2.EnqueueBatchResponse()
+    made = service_pb2.EnqueueBatchResponse(sequence=1)
     for result in results:
         if isinstance(result, str):
             made.results.add(message_id=result)

@@ -31,7 +31,7 @@ def settle(*settlements) -> Settle:
 
 
 def refusal(*ids: str) -> bytes:
-    made = service_pb2.SettleResponse()
+    made = service_pb2.SettleResponse(sequence=1)
     for each in ids:
         made.failures.add(queue="q", message_id=each, error={"code": 5, "message": f"message {each} is not leased"})
     return made.SerializeToString()
