@@ -32,19 +32,20 @@ _LOOK_S: Final = 1.0
 class Line(Stream):
     """One call, asked by one thread at a time. Deadlines are times of the monotonic clock."""
 
-    __slots__ = ("_asked", "_connection", "_error", "_socket")
+    __slots__ = ("_connection", "_error", "_midway", "_socket")
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
         self._connection = Connection(limits)
         self._socket: socket.socket | None = None
         self._error: RpcError | None = None
-        self._asked = False
+        self._midway = True
+        """While it connects, and from a request to its answer"""
 
     @property
     def ended(self) -> bool:
-        """Whether it is of no use any more: the server has ended the call, or an answer was not waited for."""
-        return self._asked or self._error is not None
+        """Whether it is of no use: the server has ended the call, or something was begun and not brought to its end."""
+        return self._midway or self._error is not None
 
     def connect(self, address: str, path: str, deadline: float) -> None:
         """Begin the call. Raises RpcError."""
@@ -69,17 +70,18 @@ class Line(Stream):
         while not self._connection.ready:
             self._receive(deadline)
         self._connection.open(self, encode(status.request_headers(path, address)))
+        self._midway = False
 
     def ask(self, request: bytes, deadline: float) -> bytes:
         """Send a request and wait for its answer. Raises RpcError, also when the server ends the call."""
-        self._asked = True
+        self._midway = True
         self._connection.send_message(self, request)
         self._flush(deadline)
         while not self.messages:
             self._receive(deadline)
         answer = self._connection.read(self)
         assert answer is not None
-        self._asked = bool(self.messages)
+        self._midway = bool(self.messages)
         return answer
 
     def still_open(self) -> bool:
