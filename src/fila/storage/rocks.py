@@ -64,6 +64,8 @@ _STEPS = 8
 """How far to walk to the next one before it is sought"""
 _DETOUR = 16
 """What seeking costs, in steps"""
+_NEARBY = ReadOptions()
+_NEARBY.set_max_skippable_internal_keys(4 * _DETOUR)  # behind those that are wanted, thousands may be deleted
 
 _NO_ROOM = ("no space left on device", "disk quota exceeded")
 
@@ -284,15 +286,16 @@ def _read_in_order(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
 def _walk(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
     """The values of ascending keys that stand near each other: cheaper than to look each up, above all in files.
 
-    Of the first ones only, when they turn out not to, or when there is nothing to walk on to: why, looking up tells.
+    Of the first ones only, when they turn out not to, or when a walk finds nothing: why, looking up tells.
     """
     values: list[bytes | None] = []
-    detours = 0
-    while len(values) < len(keys) and detours <= len(values) + len(keys) // 2:
-        wanted = iter(keys[len(values) :])
+    begun, detours = -1, 0
+    while begun < len(values) < len(keys) and detours <= len(values) + len(keys) // 2:
+        begun = len(values)
+        wanted = iter(keys[begun:])
         key: bytes | None = next(wanted)
         strangers = 0
-        for here, value in cast("Iterator[tuple[bytes, bytes]]", source.items(from_key=key)):
+        for here, value in cast("Iterator[tuple[bytes, bytes]]", source.items(from_key=key, read_opt=_NEARBY)):
             if here != key:
                 while key is not None and here > key:
                     values.append(None)
@@ -309,8 +312,6 @@ def _walk(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
             if key is None:
                 return values
             strangers = 0
-        else:
-            break
         detours += _DETOUR
     return values
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -119,6 +120,28 @@ def test_a_write_cut_short_by_a_crash_is_dropped_whole(damaged):
     os.truncate(log, log.stat().st_size - 10)
     store = RocksStorage(damaged)
     check(store, range(COUNT - 100))
+    store.close()
+
+
+def test_reading_does_not_go_through_what_was_deleted_beside_it(tmp_path, monkeypatch):
+    """A few messages of each tenant, read together, stand at the edges of stretches that are long done."""
+    made, make = [], RocksStorage._options
+
+    def watched(self, write_buffer_bytes):
+        made.append(make(self, write_buffer_bytes))
+        made[-1].enable_statistics()
+        return made[-1]
+
+    monkeypatch.setattr(RocksStorage, "_options", watched)
+    store = RocksStorage(tmp_path / "store")
+    wanted = [number for edge in range(0, 5 * COUNT, COUNT) for number in range(edge, edge + 10)]
+    fill(store, range(5 * COUNT))
+    done = Batch()
+    done.delete_many(MESSAGES, [key(number) for number in range(5 * COUNT) if number not in wanted])
+    store.write(done)
+    assert store.get_many(MESSAGES, [key(number) for number in wanted]) == [value(number) for number in wanted]
+    skipped = re.search(r"^rocksdb.number.iter.skip COUNT : (\d+)", made[0].get_statistics(), re.MULTILINE)
+    assert int(skipped[1]) < COUNT
     store.close()
 
 
