@@ -15,7 +15,7 @@ BATCH = 500
 
 def _accounting_us(messages: int) -> float:
     """CPU that the ledger takes for one delivered message."""
-    lanes = [Lane(FairKey(f"key-{number}"), 5, b"") for number in range(10)]
+    lanes = [Lane(FairKey(f"key-{number}"), 5, (b"", b"")) for number in range(10)]
     now = time.time_ns()
     batch = [(lanes[number % len(lanes)], now - number, 1) for number in range(BATCH)]
     ledger = Ledger(now)

@@ -38,7 +38,7 @@ def decide(gate: Gate, count: int) -> dict[str, float]:
     bucket = TokenBucket(rate=500_000, burst=1, now=0)
 
     def scheduler(*names: str) -> Callable[[int], object]:
-        lane = Lane(key, 5, b"", throttles.find_all(names))
+        lane = Lane(key, 5, (b"", b""), throttles.find_all(names))
 
         def decision(now: int) -> None:
             if lines.admit(key, lane, lane.throttles, 1, now, trace):

@@ -48,6 +48,12 @@ def test_a_run_shows_progress_and_a_table_and_writes_every_figure(tmp_path):
         assert "grpc_batches" in workload["samples"][0]["floors"]
 
 
+def test_workloads_without_a_server_run(tmp_path):
+    """They use parts of the broker by themselves, and break when these change."""
+    ran = bench("--quick", "--only", "lua,throttle_decision,ledger", "--output", str(tmp_path))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_an_unknown_workload_is_refused_with_the_known_ones(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--only", "enqueue,nonsense"])
