@@ -193,8 +193,10 @@ class Driver:
         count: int = self.ask(lambda reply: DeleteQueue(name, reply, force))
         return count
 
-    def enqueue(self, *messages: Incoming, producer: str = "", sequence: int = 0) -> list[Outcome]:
-        return list(self.ask(lambda reply: Enqueue(list(messages), reply, producer, sequence)))
+    def enqueue(
+        self, *messages: Incoming, producer: str = "", sequence: int = 0, traced: bool = False
+    ) -> list[Outcome]:
+        return list(self.ask(lambda reply: Enqueue(list(messages), reply, producer, sequence, traced)))
 
     def send(self, queue: str, body: bytes = b"", **rest: Any) -> int:
         """Enqueue one message that is accepted; its sequence number."""

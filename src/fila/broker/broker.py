@@ -162,8 +162,13 @@ class Broker:
         """Raises when the broker cannot go on because of a defect of its own."""
         self._schedule()
 
-    async def enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
-        return await self.do(lambda reply: Enqueue(messages, reply, producer, sequence))  # type: ignore[no-any-return]
+    async def enqueue(
+        self, messages: list[Incoming], producer: str = "", sequence: int = 0, *, traced: bool = False
+    ) -> Sequence[Outcome]:
+        outcomes: Sequence[Outcome] = await self.do(
+            lambda reply: Enqueue(messages, reply, producer, sequence, traced=traced)
+        )
+        return outcomes
 
     async def stage(self, command: Callable[[Callable[[Any], None]], StageEnqueue]) -> bool:
         """Keep messages for a transaction. Returns whether it was committed before."""

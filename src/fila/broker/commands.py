@@ -42,7 +42,7 @@ class Incoming:
         self.priority = priority
         self.dedup_key = dedup_key
         self.lane: Lane | None = None
-        """Where it was put, once it was judged and is new."""
+        """Where it was put, once it was judged and is new, for those who asked for it."""
 
 
 @dataclass(slots=True)
@@ -53,6 +53,8 @@ class Enqueue:
     reply: Callable[[Sequence[Outcome] | BrokerError], None]
     producer: str = ""
     sequence: int = 0
+    traced: bool = False
+    """Whether each message is to say where it was put."""
 
     @property
     def size(self) -> int:

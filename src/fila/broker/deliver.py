@@ -56,7 +56,7 @@ def plan_straight(state: BrokerState, tick: Tick, arrivals: Arrivals) -> None:
         return
     arrivals.handed_on = True
     queue.ledger.idle.set(False, tick.now)
-    selection = Selection([(lane, seq, 1) for seq in seqs])
+    selection = Selection([(lane, seq, 1) for seq in seqs], [(lane.key, len(seqs))])
     _grant(state, tick, Delivery(queue, selection, straight=True), consumers)
 
 

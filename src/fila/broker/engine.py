@@ -329,10 +329,15 @@ class Engine:
     # After the write
 
     def _commit(self, tick: Tick) -> None:
+        for delivery in tick.delivered:  # first: a key that has something out is not forgotten
+            for key, count in delivery.selection.served:
+                key.out += count
+                key.delivered += count
         for arrivals in tick.arrivals.values():
             self._commit_arrivals(arrivals, tick.now)
         for queue, delayed in tick.promoted:
             for due, seq, lane, cost in delayed:
+                lane.key.out -= 1
                 queue.make_ready(lane, seq, cost)
                 queue.ledger.was_delayed(seq, due)
             self._want(queue)
@@ -380,8 +385,11 @@ class Engine:
         else:
             queue.take_in(arrivals.lanes, arrivals.seqs, arrivals.costs)
             self._want(queue)
+        queue.bound_spots()
         for delayed in arrivals.delayed:
-            queue.count_in(delayed[2].key, 1)
+            key = delayed[2].key
+            key.out += 1
+            queue.keys[key.name] = key
             self._delay(queue, delayed)
         queue.counters.enqueued += len(arrivals.seqs) + len(arrivals.delayed)
         queue.large.update(arrivals.large)
@@ -397,6 +405,7 @@ class Engine:
             if back.due:
                 self._delay(queue, (back.due, back.seq, lane, cost))
             else:
+                lane.key.out -= 1
                 queue.make_ready(lane, back.seq, cost)
             queue.counters.count_failure(back.kind)
             self._free_credit(queue, grant.consumer, 1)
@@ -406,7 +415,7 @@ class Engine:
             queue, graves = dead.queue, dead.graves
             grant, (lane, seq, _) = queue.leases.release(dead.seq)
             queue.attempts.pop(seq, None)
-            lane.key.live -= 1
+            lane.key.out -= 1
             queue.forget_if_gone(lane.key)
             if seq in queue.large:
                 queue.large.remove(seq)
@@ -415,7 +424,7 @@ class Engine:
             queue.counters.dead_lettered += 1
             self._free_credit(queue, grant.consumer, 1)
             graves.attempts[seq] = dead.attempts
-            graves.count_in(dead.lane.key, 1)
+            graves.keys[dead.lane.key.name] = dead.lane.key
             graves.make_ready(dead.lane, seq, dead.cost)
             self._want(graves)
 
@@ -427,9 +436,11 @@ class Engine:
                 for lane, seq, _ in messages:
                     if attempts:
                         attempts.pop(seq, None)
+                    if lane.throttles:
+                        lane.release()
                     key = lane.key
-                    key.live -= 1
-                    if not key.live:
+                    key.out -= 1
+                    if not key.out:
                         queue.forget_if_gone(key)
                 self._free_credit(queue, consumer, len(messages))
             queue.bound_spots()
@@ -476,10 +487,9 @@ class Engine:
         queue.ledger.deliver(delivery.selection.messages, queue.attempts, now)
         for key in delivery.selection.trace.standings:
             queue.ledger.note_throttles(key, now)
-        for lane, _, _ in delivery.selection.messages:
-            lane.key.delivered += 1
         for key, _, _ in delivery.selection.before:
-            queue.forget_if_gone(key)
+            if not key.out:
+                queue.forget_if_gone(key)
         for consumer, grant in delivery.grants:
             queue.leases.add(grant)
             self._due_at = min(self._due_at, grant.expires_at)

@@ -7,7 +7,7 @@ from itertools import count, repeat
 from fila.broker.admission import check_batch, check_message
 from fila.broker.commands import Enqueue, Incoming, Outcome
 from fila.broker.placement import place
-from fila.broker.queue import LARGE_BYTES, QueueState, Spot, Terms
+from fila.broker.queue import LARGE_BYTES, USUAL, QueueState, Terms
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
 from fila.config import LimitsConfig
@@ -26,11 +26,11 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
     producer, sequence = command.producer, command.sequence
     check_batch(len(command.messages), producer, sequence, state.limits)
     if not producer:
-        return _plan_messages(state, tick, command.messages)
+        return _plan_messages(state, tick, command)
     last = tick.producers.get(producer) or state.producers.last(producer)
     if sequence <= last:
         return _answer_again(store, tick, producer, sequence)
-    outcomes = _plan_messages(state, tick, command.messages)
+    outcomes = _plan_messages(state, tick, command)
     results = outcomes if isinstance(outcomes, range) else [_to_result(outcome) for outcome in outcomes]
     record = codec.produced(tick.now, results)
     tick.batch.put(Family.DEDUP, keys.producer_batch(producer, sequence), record)
@@ -44,25 +44,27 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
     return outcomes
 
 
-def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> Sequence[Outcome]:
+def _plan_messages(state: BrokerState, tick: Tick, command: Enqueue) -> Sequence[Outcome]:
     """Sequence numbers that follow each other, but where a message was refused or was there before."""
+    messages, traced = command.messages, command.traced
     first = state.sequence.reserve(tick.now, len(messages))
     others: dict[int, Outcome] = {}
     limits = state.limits
     most_bytes = limits.max_payload_bytes
     put, put_u64 = tick.batch.put, keys.u64
-    name, arrivals = None, None
+    name, arrivals, special = None, None, None
     for seq, message, known in zip(count(first), messages, _remembered(state, messages)):
         if message.queue != name:
             name, queue = message.queue, state.queues.get(message.queue)
             arrivals = tick.arrivals_of(queue) if queue is not None else None
-        spot = arrivals.queue.spots.get(message.kind) if known is None and arrivals is not None else known
+            special = queue.terms if queue is not None else None
+        lane = arrivals.queue.spots.get(message.kind) if known is None and arrivals is not None else known
         if (
             arrivals is None
-            or spot is None
+            or lane is None
             or message.delay_ms
             or message.dedup_key
-            or message.priority != spot[1].sent
+            or message.priority != lane.priority
             or message.payload_bytes > most_bytes
         ):
             try:
@@ -74,12 +76,14 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
             if isinstance(found, int):
                 others[seq] = found
                 continue
-            spot = found
-            lane = spot[0]
+            lane, terms = found
         else:
-            lane = spot[0] if spot[0].fifo else _find_again(arrivals, message.kind, spot)
-        _, weight, cost, head, delay_ms = spot[1]
-        message.lane = lane
+            terms = special.get(message.kind, USUAL) if special else USUAL
+            if not lane.fifo:
+                lane = _find_again(arrivals, message.kind, lane)
+        weight, cost, head, delay_ms = terms
+        if traced:
+            message.lane = lane
         if arrivals.weights or (arrivals.queue.weighs and lane.key.weight != weight):
             arrivals.weights[lane.key] = weight
         record = head + message.body
@@ -103,7 +107,7 @@ def _plan_messages(state: BrokerState, tick: Tick, messages: list[Incoming]) -> 
     return [others.get(seq, seq) for seq in numbers] if others else numbers
 
 
-def _remembered(state: BrokerState, messages: list[Incoming]) -> Iterable[Spot | None]:
+def _remembered(state: BrokerState, messages: list[Incoming]) -> Iterable[Lane | None]:
     """Where each message goes, as far as that is remembered, when they all go to one queue. Looked up for all of them
     in one go: with many tenants each of them is far from the last in memory, and a processor fetches several at a time.
     """
@@ -112,39 +116,46 @@ def _remembered(state: BrokerState, messages: list[Incoming]) -> Iterable[Spot |
     return repeat(None) if queue is None else list(map(queue.spots.get, [message.kind for message in messages]))
 
 
-def _find_spot(limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: Incoming, seq: int) -> Spot | int:
-    """Where a message goes, or the one that has its dedup key already. Raises BrokerError for one that is refused.
+def _find_spot(
+    limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: Incoming, seq: int
+) -> tuple[Lane, Terms] | int:
+    """Where a message goes and on which terms, or the one that has its dedup key already. Raises BrokerError for one
+    that is refused.
 
     What only its headers decide is remembered for others that have the same.
     """
     queue = arrivals.queue
-    placed, priority, delay_ms, head = judge(queue, message, limits, tick.now)
+    placed, priority, delay_ms = judge(queue, message, limits, tick.now)
     if message.dedup_key and queue.record.dedup_window_ms:
         earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
         if earlier is not None:
             return earlier
-    lane = arrivals.lane(placed.fairness_key, priority, placed.throttle_keys)
-    queue.weighs = queue.weighs or placed.weight != 1
-    spot = (lane, _terms(message.priority, placed.weight, placed.cost, head, delay_ms))
+    key, weight, throttle_keys, cost, _, _ = placed
+    queue.weighs = queue.weighs or weight != 1
+    lane, terms = arrivals.lane(key, priority, throttle_keys), _terms(weight, cost, throttle_keys, delay_ms)
     if message.kind is not None and queue.hooks is None and not delay_ms:
-        queue.remember(message.kind, spot)
-    return spot
+        queue.spots[message.kind] = lane
+        if terms is not USUAL:
+            queue.terms[message.kind] = terms
+    return lane, terms
 
 
-_terms = lru_cache(maxsize=4096)(Terms)
+@lru_cache(maxsize=4096)
+def _terms(weight: int, cost: int, throttle_keys: tuple[str, ...], delay_ms: int) -> Terms:
+    terms = Terms(weight, cost, codec.message_head(weight, cost, throttle_keys), delay_ms)
+    return USUAL if terms == USUAL else terms
 
 
-def _find_again(arrivals: Arrivals, kind: bytes | None, spot: Spot) -> Lane:
+def _find_again(arrivals: Arrivals, kind: bytes | None, last: Lane) -> Lane:
     """The lane of messages whose last one was empty when it was looked at."""
-    last, terms = spot
     lane = arrivals.lane_again(last)
     if lane is not last and kind in arrivals.queue.spots:
-        arrivals.queue.spots[kind] = (lane, terms)
+        arrivals.queue.spots[kind] = lane
     return lane
 
 
-Judged = tuple[Placement, int, int, bytes]
-"""What becomes of a message that is taken: its placement, priority, delay, and what its record begins with."""
+Judged = tuple[Placement, int, int]
+"""What becomes of a message that is taken: its placement, priority and delay."""
 
 
 def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Judged:
@@ -162,7 +173,6 @@ def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) 
         placed,
         message.priority if placed.priority is None else placed.priority,
         message.delay_ms if placed.delay_ms is None else placed.delay_ms,
-        codec.message_head(placed.weight, placed.cost, placed.throttle_keys),
     )
 
 

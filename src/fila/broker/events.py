@@ -101,7 +101,8 @@ class Events:
             self._add_dead(tick.dead)
         for acked in tick.acked:
             if acked.seqs:
-                self._add(Kind.ACKED, acked.lanes, acked.seqs, (_ATTEMPT, _attempts(acked.queue, acked.seqs)))
+                lanes = acked.queue.leases.lanes(acked.seqs)
+                self._add(Kind.ACKED, lanes, acked.seqs, (_ATTEMPT, _attempts(acked.queue, acked.seqs)))
         for delivery in tick.delivered:
             if delivery.grants:  # throttles may hold up all that was looked at
                 self._add_delivery(delivery, tick.now)

@@ -19,7 +19,7 @@ from fila.core.schedule import Schedule
 from fila.core.throttle import ThrottleManager
 from fila.lua.hooks import Hooks
 from fila.storage import keys
-from fila.storage.codec import Failed, QueueRecord
+from fila.storage.codec import Failed, QueueRecord, message_head
 
 LARGE_BYTES = 64 << 10
 MAX_DEPARTED = 10_000
@@ -43,8 +43,6 @@ def stored(messages: Iterable[Taken]) -> list[bytes]:
 class Terms(NamedTuple):
     """What holds for messages beside their lane. Few terms are in use at a time, so that many lanes share one."""
 
-    sent: int
-    """The priority that the messages were sent with"""
     weight: int
     cost: int
     head: bytes
@@ -52,9 +50,8 @@ class Terms(NamedTuple):
     delay_ms: int
 
 
-Spot = tuple[Lane, Terms]
-"""Where messages go that have the same headers: found once for all of them. The settings of the queue decide. The lane
-is theirs while messages wait in it; later there may be another."""
+USUAL = Terms(1, 1, message_head(1, 1), 0)
+"""Of nearly all messages."""
 
 
 @dataclass(slots=True)
@@ -105,6 +102,7 @@ class QueueState:
         "retry",
         "schedule",
         "spots",
+        "terms",
         "throttles",
         "visibility_ns",
         "weighs",
@@ -139,8 +137,11 @@ class QueueState:
 
     def configure(self, record: QueueRecord, hooks: Hooks | None) -> None:
         """Go by these settings and hooks from now on."""
-        self.spots: dict[bytes | None, Spot] = {}
-        """Where messages go that are nothing special, by what is the same for the same headers"""
+        self.spots: dict[bytes | None, Lane] = {}
+        """Where messages go that have the same headers, by what is the same for those: found once for all of them. The
+        settings of the queue decide. A lane is theirs while messages wait in it; later there may be another."""
+        self.terms: dict[bytes | None, Terms] = {}
+        """On which terms, of those that have others than the usual"""
         self.record = record
         self.hooks = hooks
         self.visibility_ns = record.visibility_timeout_ms * NS_PER_MS
@@ -170,22 +171,13 @@ class QueueState:
     @property
     def active_keys(self) -> int:
         """How many fairness keys have messages that wait for their turn or their throttles."""
-        return sum(1 for key in self.drr.order() if key.ready) + self.drr.parked
-
-    def remember(self, kind: bytes, spot: Spot) -> None:
-        """Know where messages with these headers go."""
-        self.bound_spots()
-        self.spots[kind] = spot
+        return sum(1 for key in self.drr.order() if key.head is not None) + self.drr.parked
 
     def bound_spots(self) -> None:
         """Forget them when there are many more than keys: headers may be new with every message, and keys may go."""
         if len(self.spots) > SPOTS + SPOTS_PER_KEY * len(self.keys):
             self.spots.clear()
-
-    def count_in(self, key: FairKey, count: int) -> None:
-        """There are more messages of a key, which may be new."""
-        key.live += count
-        self.keys[key.name] = key
+            self.terms.clear()
 
     def make_ready(self, lane: Lane, seq: int, cost: int) -> None:
         """Put a message that already belongs to this queue into its lane."""
@@ -202,29 +194,31 @@ class QueueState:
         """
         if costs:
             for lane, seq in zip(lanes, seqs, strict=True):
-                self.count_in(lane.key, 1)
+                self.keys[lane.key.name] = lane.key
                 self.make_ready(lane, seq, costs.get(seq, 1))
             return
-        others: dict[Lane, list[int]] = {}
+        late: dict[Lane, list[int]] = {}
         for lane, seq in zip(lanes, seqs, strict=True):
             fifo = lane.fifo
-            if fifo and fifo[-1] < seq:
-                fifo.append(seq)
+            if not fifo:
                 key = lane.key
-                key.live += 1
-                key.ready += 1
-            elif lane in others:
-                others[lane].append(seq)
+                self.keys[key.name] = key
+                key.push(lane, seq)
+                if key.place <= PARKED:
+                    self.drr.activate(key)
+            elif fifo[-1] < seq:
+                fifo.append(seq)
             else:
-                others[lane] = [seq]
-        self.ready += len(seqs) - sum(map(len, others.values()))
-        for lane, late in others.items():
-            self.count_in(lane.key, len(late))
-            self.make_new_ready(lane, late)
+                late.setdefault(lane, []).append(seq)
+        self.ready += len(seqs)
+        for lane, older in late.items():
+            lane.key.push_many(lane, sorted(older))
+            if lane.key.place == PARKED:
+                self.drr.activate(lane.key)
 
     def hand_on(self, lane: Lane, count: int) -> None:
         """Count messages as ready that have just come and do not enter their lane, since they are delivered now."""
-        self.count_in(lane.key, count)
+        self.keys[lane.key.name] = lane.key
         self.ready += count
 
     def make_new_ready(self, lane: Lane, seqs: Sequence[int]) -> None:
@@ -242,20 +236,19 @@ class QueueState:
         touched: set[FairKey] = set()
         for lane, seqs in ready.items():
             lane.key.remove(lane, seqs)
-            lane.key.live -= len(seqs)
             self.ready -= len(seqs)
             touched.add(lane.key)
             gone |= seqs
         for key, due, seq in delayed:
             self.schedule.remove(due, seq)
-            key.live -= 1
+            key.out -= 1
             touched.add(key)
             gone.add(seq)
         self.large -= gone
         self.ledger.forget(gone)
         for seq in gone:
             self.attempts.pop(seq, None)
-        emptied = {key for key in touched if not key.ready}
+        emptied = {key for key in touched if key.head is None}
         if emptied:
             self.drr.drop(emptied)
         for key in touched:
@@ -267,7 +260,7 @@ class QueueState:
 
     def forget_if_gone(self, key: FairKey) -> None:
         """Drop a fairness key of which no message exists, so that keys of the past cost nothing."""
-        if key.live or key.place != IDLE:
+        if key.out or key.head is not None or key.place != IDLE:
             return
         gone = self.keys.pop(key.name, None)
         if gone is not None and self.departed is not None:
@@ -279,4 +272,6 @@ class QueueState:
     def close(self) -> None:
         """Leave the throttles, which outlive the queue: nothing of it waits for them or is in flight any more."""
         self.drr.lines.close()
-        self.leases.release_many([seq for grant in self.leases.grants() for seq in grant.members])
+        for _, messages in self.leases.release_many([seq for grant in self.leases.grants() for seq in grant.members]):
+            for lane, _, _ in messages:
+                lane.release()

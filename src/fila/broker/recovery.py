@@ -271,7 +271,7 @@ class _LoadedLane:
         else:
             self.ready.append(seq)
             return
-        self.lane.key.live += 1
+        self.lane.key.out += 1
 
     def weigh(self, newest: dict[FairKey, int]) -> None:
         """The weight of a key is that of its newest message."""
@@ -283,7 +283,6 @@ class _LoadedLane:
 
     def take_in(self) -> None:
         for lane, cost, seqs in self.runs:
-            lane.key.live += len(seqs)
             if cost == 1:
                 self.queue.make_new_ready(lane, seqs)
             else:

@@ -145,7 +145,7 @@ def plan_done(tick: Tick, queue: QueueState, grant: Grant, seqs: list[int]) -> N
         drop_history(tick, queue, seq)
     tick.gone.update(dict.fromkeys(seqs, False))
     tick.drop_members(queue, grant, len(seqs))
-    tick.acked.append(Acked(queue, seqs, [lane for lane, _, _ in messages]))
+    tick.acked.append(Acked(queue, seqs))
 
 
 def _plan_nack(state: BrokerState, store: Storage, tick: Tick, nack: Nack) -> None:

@@ -62,29 +62,30 @@ class Arrivals:
         """
         queue = self.queue
         throttles = queue.throttles.find_all(throttle_keys) if throttle_keys else ()
-        identity = lane_id(priority, throttles)
         owner = queue.keys.get(key)
         if owner is None:
             lane = self.new_keys.get(key)
             if lane is None:
-                place = keys.lane(queue.name, key, priority)
-                lane = self.new_keys[key] = Lane(FairKey(key), priority, place, throttles)
-            if lane.id == identity:
+                lane = Lane(FairKey(key), priority, keys.lane(queue.name, key, priority), throttles)
+                self.new_keys[key] = lane
+                return lane
+            if lane.priority == priority and lane.throttles == throttles:
                 return lane
             owner = lane.key
-        lane = owner.lanes.get(identity)
+        identity = lane_id(priority, throttles)
+        lane = owner.find(identity)
         if lane is None:
             lane = self.new_lanes.get((owner, identity))
         if lane is None:
-            place = keys.lane(queue.name, key, priority)
-            lane = self.new_lanes[owner, identity] = Lane(owner, priority, place, throttles)
+            lane = Lane(owner, priority, keys.lane(queue.name, key, priority), throttles)
+            self.new_lanes[owner, identity] = lane
         return lane
 
     def lane_again(self, last: Lane) -> Lane:
         """As `lane`, for messages of which earlier ones were in `last`. It was empty, and is used again if it can."""
         key = last.key
         known = self.queue.keys.get(key.name)
-        if not last.throttles and known is key and last.id not in key.lanes:
+        if not last.throttles and known is key and key.find(last.id) is None:
             return self.new_lanes.setdefault((key, last.id), last)
         if not last.throttles and known is None and key.name not in self.new_keys:
             self.new_keys[key.name] = last
@@ -98,8 +99,6 @@ class Acked:
 
     queue: QueueState
     seqs: list[int]
-    lanes: list[Lane]
-    """The lane of each"""
 
 
 @dataclass(slots=True)

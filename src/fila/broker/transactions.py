@@ -190,7 +190,8 @@ def _judge_all(
 def _find_spot(state: BrokerState, tick: Tick, message: Incoming, spots: list[codec.StagedSpot]) -> tuple[_Spot, bool]:
     """Where a message goes, and whether that holds for all that have its headers and priority, and no delay."""
     queue = state.queue(message.queue)
-    placed, priority, delay_ms, head = judge(queue, message, state.limits, tick.now)
+    placed, priority, delay_ms = judge(queue, message, state.limits, tick.now)
+    head = codec.message_head(placed.weight, placed.cost, placed.throttle_keys)
     place = keys.lane(queue.name, placed.fairness_key, priority)
     spots.append(codec.StagedSpot(keys.joined(place), queue.record.created_at, head))
     spot = _Spot(message.queue, message.priority, len(spots) - 1, place, delay_ms, head)

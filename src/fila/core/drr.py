@@ -45,6 +45,8 @@ class Selection:
 
     messages: list[Taken] = field(default_factory=list)
     """In the order of delivery."""
+    served: list[tuple[FairKey, int]] = field(default_factory=list)
+    """Whose they are: keys in their turns, with how many of each."""
     before: list[tuple[FairKey, int, int]] = field(default_factory=list)
     """(key, deficit, place) of every key that was looked at, in the order of first look."""
     trace: Trace = field(default_factory=Trace)
@@ -143,11 +145,11 @@ class Drr:
                 key.mark = epoch
                 before.append((key, deficit, key.place))
             capped = cap is not None and not key.is_within(cap)
-            if capped and cap is not None and key.ready and not (key.blocked or key.reaches(cap)):
+            if capped and cap is not None and key.head is not None and not (key.blocked or key.reaches(cap)):
                 aside.append((ring, ring.popleft()))
                 continue
             served = 0
-            if not key.ready:
+            if key.head is None:
                 unserved += self._pass_through(ring, key)
             else:
                 if deficit > 0:
@@ -164,9 +166,10 @@ class Drr:
                     limit -= served
                     if served:
                         unserved = 0
+                        chosen.served.append((key, served))
                 else:
                     unserved += 1
-                if deficit <= 0 or not key.ready:
+                if deficit <= 0 or key.head is None:
                     self._end_turn(ring, key, deficit)
                 elif key.blocked:
                     parked += 1

@@ -100,12 +100,13 @@ class Leases:
         grant = self._by_seq.pop(seq)
         message = grant.members[seq]
         self._drop(grant, seq)
-        for throttle in message[0].throttles:
-            throttle.release()
+        message[0].release()
         return grant, message
 
     def release_many(self, seqs: list[int]) -> list[tuple[int, list[Taken]]]:
-        """End the leases of many messages: for each consumer, what it no longer holds."""
+        """End the leases of many messages: for each consumer, what it no longer holds. Whoever asked goes through the
+        messages, and releases their throttles meanwhile.
+        """
         grants = list(map(self._by_seq.pop, seqs))
         together: dict[Grant, list[int]] = dict.fromkeys(grants, seqs)
         if len(together) > 1:
@@ -115,9 +116,6 @@ class Leases:
         released: list[tuple[int, list[Taken]]] = []
         for grant, members in together.items():
             messages = list(map(grant.members.pop, members))
-            for lane, _, _ in messages:
-                for throttle in lane.throttles:
-                    throttle.release()
             self._forget_if_empty(grant)
             released.append((grant.consumer, messages))
         return released

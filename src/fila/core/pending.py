@@ -17,7 +17,7 @@ Rules of this file:
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,6 @@ class Lane:
         "back",
         "before",
         "behind",
-        "encoded",
         "fifo",
         "first",
         "gate",
@@ -70,11 +69,9 @@ class Lane:
     ) -> None:
         self.key = key
         self.priority = priority
-        self.id = lane_id(priority, throttles)
+        self.id = (priority, throttles) if throttles else _PLAIN[priority]
         self.before, self.behind = place
         """Where the store keeps the lane's messages: what stands before their numbers, and what behind."""
-        self.encoded: object = None
-        """What is kept of how its messages are sent, for the next of them. Opaque here."""
         self.throttles = throttles
         self.fifo = array("Q")
         """In order, from `first` on. Empty when there are none."""
@@ -107,6 +104,11 @@ class Lane:
     def throttles_of(self, _seq: int) -> tuple[Throttle, ...]:
         """The throttles of one of the messages."""
         return self.throttles
+
+    def release(self) -> None:
+        """One of its messages is no longer in flight."""
+        for throttle in self.throttles:
+            throttle.release()
 
     def push(self, seq: int) -> None:
         """Add a message: at the end when it is new, in its old place when it comes back."""
@@ -268,17 +270,16 @@ class FairKey:
     """One tenant of one queue: its lanes, its share, and its place in the scheduler's round."""
 
     __slots__ = (
+        "_several",
         "called",
         "costs",
         "deficit",
         "delivered",
         "head",
-        "lanes",
-        "live",
         "mark",
         "name",
+        "out",
         "place",
-        "ready",
         "shut",
         "throttled",
         "tickets",
@@ -288,20 +289,18 @@ class FairKey:
     def __init__(self, name: str, weight: int = 1) -> None:
         self.name = name
         self.weight = weight
-        self.lanes: dict[LaneId, Lane] = {}
-        """Only lanes that hold messages, lowest priority number first."""
         self.head: Lane | None = None
-        """The first of the lanes."""
+        """The first of the lanes: of those that hold messages, the one with the lowest priority number."""
+        self._several: dict[LaneId, Lane] | None = None
+        """All of them in their order, while there are others. Nearly every key has one, and there may be many keys."""
         self.throttled = 0
         """How many of the lanes have throttles."""
         self.shut = 0
         """How many of the lanes wait for one of theirs."""
         self.costs: dict[int, int] | None = None
         """Of the waiting messages whose cost is not 1, once there was one."""
-        self.ready = 0
-        """How many messages wait in the lanes."""
-        self.live = 0
-        """How many messages exist: waiting, delayed or leased. A key without any is forgotten."""
+        self.out = 0
+        """How many messages exist that do not wait in the lanes: delayed or leased."""
         self.delivered = 0
         # The rest belongs to the scheduler.
         self.deficit = 0
@@ -309,6 +308,34 @@ class FairKey:
         self.mark = 0
         self.called: tuple[Line, ...] = ()
         self.tickets: dict[Throttle, int] | None = None
+
+    @property
+    def lanes(self) -> Mapping[LaneId, Lane]:
+        """Only lanes that hold messages, lowest priority number first."""
+        if self._several is not None:
+            return self._several
+        return {self.head.id: self.head} if self.head is not None else {}
+
+    @property
+    def ready(self) -> int:
+        """How many messages wait in the lanes. Counted when somebody asks: a message that comes in touches nothing but
+        its lane.
+        """
+        if self._several is not None:
+            return sum(map(len, self._several.values()))
+        return len(self.head) if self.head is not None else 0
+
+    @property
+    def live(self) -> int:
+        """How many messages exist: waiting, delayed or leased. A key without any is forgotten."""
+        return self.ready + self.out
+
+    def find(self, identity: LaneId) -> Lane | None:
+        """One of the lanes."""
+        head = self.head
+        if head is None or head.id == identity:
+            return head
+        return self._several.get(identity) if self._several is not None else None
 
     @property
     def oldest(self) -> int:
@@ -331,6 +358,10 @@ class FairKey:
 
     def push(self, lane: Lane, seq: int, cost: int = 1) -> None:
         """Add a message to one of this key's lanes."""
+        if self.head is None and cost == 1 and not lane.throttles:
+            self.head = lane
+            lane.fifo.append(seq)
+            return
         held = self._registered(lane)
         if isinstance(held, Overflow):
             held.lanes[seq] = lane
@@ -341,20 +372,12 @@ class FairKey:
             if self.costs is None:
                 self.costs = {}
             self.costs[seq] = cost
-        self.ready += 1
 
     def push_many(self, lane: Lane, seqs: Sequence[int]) -> None:
         """Add messages to one of this key's lanes, in order, at a cost of 1 each. It takes least for those that have
         just come: they are newer than all others, or nothing else waits.
         """
-        if not (self.lanes or lane.throttles):
-            self.lanes[lane.id] = self.head = lane
-            lane.fifo.extend(seqs)
-            self.ready = len(seqs)
-            return
-        held = self.lanes.get(lane.id)
-        if held is None:
-            held = self._registered(lane)
+        held = self._registered(lane)
         if isinstance(held, Overflow):
             for seq in seqs:
                 self.push(lane, seq)
@@ -362,11 +385,10 @@ class FairKey:
         if held.gate is not None and seqs[0] < held.oldest and held.need != 1:
             self.open(held)  # what it waits for is no longer what it needs
         held.push_many(seqs)
-        self.ready += len(seqs)
 
     def _registered(self, lane: Lane) -> Lane:
         """The lane itself, or the one that stands for it: made since it was empty, or the overflow."""
-        held = self.lanes.get(lane.id)
+        held = self.find(lane.id)
         if held is None and lane.throttles:
             held = self._overflow(lane)
         if held is None:
@@ -375,17 +397,19 @@ class FairKey:
 
     def _overflow(self, lane: Lane) -> Lane | None:
         # While an overflow holds messages all others go there too: one of the same throttles may be among them.
-        held = self.lanes.get((lane.priority, None))
+        held = self.find((lane.priority, None))
         if held is None and self.throttled >= MAX_LANES:
             held = self._register(Overflow(self, lane.priority))
         return held
 
     def _register(self, lane: Lane) -> Lane:
-        self.lanes[lane.id] = lane
-        if len(self.lanes) > 1:
-            self.lanes = dict(sorted(self.lanes.items(), key=lambda item: item[0][0]))
-        if self.head is None or lane.priority < self.head.priority:
+        if self.head is None:
             self.head = lane
+        else:
+            lanes = {**self.lanes, lane.id: lane}
+            self._several = dict(sorted(lanes.items(), key=lambda item: item[0][0]))
+            if lane.priority < self.head.priority:
+                self.head = lane
         self.throttled += bool(lane.throttles) or isinstance(lane, Overflow)
         return lane
 
@@ -397,15 +421,12 @@ class FairKey:
         """
         if self.costs:
             return self._take_by_cost(out, budget, limit)
-        room = wanted = min(budget, limit, self.ready)
-        while room:
-            lane = self.head
-            assert lane is not None
+        room = wanted = min(budget, limit)
+        while room and (lane := self.head) is not None:
             room -= lane.take(out, room)
             if not (lane.fifo or lane.back):
                 self._retire(lane)
-        self.ready -= wanted
-        return wanted
+        return wanted - room
 
     def _take_by_cost(self, out: list[Taken], budget: int, limit: int) -> int:
         spent = 0
@@ -420,7 +441,6 @@ class FairKey:
     def _take_one(self, lane: Lane, out: list[Taken]) -> int:
         """Returns what it cost."""
         lane.take(out, 1)
-        self.ready -= 1
         owner, seq, _ = out[-1]
         cost = self.costs.pop(seq, 1) if self.costs else 1
         out[-1] = (owner, seq, cost)
@@ -460,7 +480,6 @@ class FairKey:
                     before = cap if before is None else min(before, cap)
                 count = lane.run(before, min(count, limit, budget - spent, len(lane)))
                 lane.take(out, count)
-                self.ready -= count
                 spent += count
             limit -= count
             for throttle in throttles:
@@ -483,7 +502,6 @@ class FairKey:
         if lane.gate is not None and lane.oldest in seqs:
             self.open(lane)  # what it waits for is no longer what it needs
         lane.remove(seqs)
-        self.ready -= len(seqs)
         if self.costs:
             for seq in seqs:
                 self.costs.pop(seq, None)
@@ -491,8 +509,13 @@ class FairKey:
             self._retire(lane)
 
     def _retire(self, lane: Lane) -> None:
-        del self.lanes[lane.id]
-        self.head = next(iter(self.lanes.values())) if self.lanes else None
+        if self._several is None:
+            self.head = None
+        else:
+            del self._several[lane.id]
+            self.head = next(iter(self._several.values()))
+            if len(self._several) == 1:
+                self._several = None
         self.throttled -= bool(lane.throttles) or isinstance(lane, Overflow)
 
     def shut_off(self, lane: Lane, gate: "Line", need: int) -> None:
@@ -518,7 +541,7 @@ class FairKey:
         lanes = [lane for lane, _, _ in standing[2]]
         for lane in lanes:
             lane.gate = None
-        self.lanes = {lane.id: lane for lane in lanes}
+        self._several = {lane.id: lane for lane in lanes} if len(lanes) > 1 else None
         self.head = lanes[0] if lanes else None
         self.throttled = sum(bool(lane.throttles) or isinstance(lane, Overflow) for lane in lanes)
         self.shut = 0

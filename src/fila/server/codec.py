@@ -236,23 +236,25 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
     )
 
 
-def _metadata(place: keys.Place, head: bytes, tried: bytes, lease_bytes: int) -> bytes:
-    """The metadata of a message up to the id of its lease, whose length is known: the same for many messages."""
-    before, behind = place
-    fairness_key, _ = keys.read_text(behind, 0)
-    of_many = _metadata_of_many(before, behind[-1], head)
-    length = 1 + len(varint(len(fairness_key))) + len(fairness_key) + len(of_many) + len(tried) + lease_bytes
-    return b"".join((_METADATA, varint(length), _KEY, varint(len(fairness_key)), fairness_key, of_many, tried))
+def _metadata(lane: Lane, head: bytes, more_bytes: int) -> bytes:
+    """The metadata of a message but for what follows it, whose length is known: the same for many messages."""
+    key = keys.fairness_key(lane.behind)
+    before, behind = _around_key(lane.before, lane.priority, head, len(key), more_bytes)
+    return before + key + behind
 
 
 @lru_cache(maxsize=4096)
-def _metadata_of_many(before: bytes, priority: int, head: bytes) -> bytes:
-    """The part of the metadata that many fairness keys share. Fields of protobuf may stand in any order."""
+def _around_key(before: bytes, priority: int, head: bytes, key_bytes: int, more_bytes: int) -> tuple[bytes, bytes]:
+    """What stands before the fairness key in metadata that has so many bytes more, and what behind: the same for many
+    keys. Fields of protobuf may stand in any order.
+    """
     queue, _ = keys.read_name(before, 0)
     weight, cost, throttle_keys = codec.read_head(head)
-    return messages_pb2.MessageMetadata(
+    behind = messages_pb2.MessageMetadata(
         weight=weight, throttle_keys=throttle_keys, queue_id=queue, priority=priority, cost=cost
     ).SerializeToString()
+    key = _KEY + varint(key_bytes)
+    return _METADATA + varint(len(key) + key_bytes + len(behind) + more_bytes) + key, behind
 
 
 # Varints of a fixed five bytes, also where fewer would do: protobuf allows it, and nothing has to branch. 14 bits at a
@@ -294,14 +296,6 @@ _LEASED_AT = b"\x12" + bytes([_TIMESTAMP_BYTES])
 _NO_HEAD = b"\x00"  # begins no record
 
 
-class _Encoded(tuple[bytes, int, bytes]):
-    """Of messages of a lane that were not tried before: how their records begin, the length of their lease's id, their
-    metadata.
-    """
-
-    __slots__ = ()
-
-
 class DeliveryWriter:
     """Writes the messages of one lease, or of none: what they have in common is encoded once."""
 
@@ -328,18 +322,16 @@ class DeliveryWriter:
     def write(self, messages: list[tuple[int, Lane, bytes]], parts: list[bytes]) -> None:
         """Append messages of a response, each with tag and length: sequence number, lane, record."""
         attempts, ascii_id, common, fixed_bytes = self._attempts, self._ascii_id, self._common, self._fixed_bytes
-        lease_bytes, last_head = self._lease_bytes, _NO_HEAD
+        lease_bytes, last, head, usual = self._lease_bytes, None, _NO_HEAD, b""
         for seq, lane, record in messages:
-            encoded = lane.encoded
-            if not isinstance(encoded, _Encoded) or encoded[1] != lease_bytes or not record.startswith(encoded[0]):
-                if not record.startswith(last_head):
-                    last_head = codec.head_of(record)
-                encoded = _Encoded((last_head, lease_bytes, _metadata(lane.place, last_head, b"", lease_bytes)))
-                lane.encoded = encoded
-            head, _, metadata = encoded
+            if lane is not last or not record.startswith(head):  # a few of each tenant follow each other
+                if not record.startswith(head):
+                    head = codec.head_of(record)
+                last, usual = lane, _metadata(lane, head, lease_bytes)
+            metadata = usual
             if attempts and seq in attempts:
                 tried = b"\x20" + varint(attempts[seq]) + self._write_death(seq)
-                metadata = _metadata(lane.place, head, tried, lease_bytes)
+                metadata = _metadata(lane, head, len(tried) + lease_bytes) + tried
             body = record[len(head) :]
             second, nanos = divmod(seq, NS_PER_S)
             parts += (

@@ -54,13 +54,14 @@ class FilaService:
                 self._tracer.enqueued(messages, outcomes, began, self._broker.now())
             return codec.write_outcomes(self._broker.state.ids, outcomes, sequence)
 
-        self._broker.submit(Enqueue(messages, partial(reply, encode), request.producer_id, sequence))
+        traced = self._tracer is not None
+        self._broker.submit(Enqueue(messages, partial(reply, encode), request.producer_id, sequence, traced))
 
     async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
         if self._tracer is None:
             return await self._broker.enqueue(messages, producer, sequence)
         began = self._broker.now()
-        outcomes = await self._broker.enqueue(messages, producer, sequence)
+        outcomes = await self._broker.enqueue(messages, producer, sequence, traced=True)
         self._tracer.enqueued(messages, outcomes, began, self._broker.now())
         return outcomes
 

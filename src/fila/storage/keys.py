@@ -47,15 +47,9 @@ def read_u64(key: bytes, at: int) -> int:
 
 def read_name(key: bytes, at: int) -> tuple[str, int]:
     """The name that begins at `at`, and where the rest of the key begins. Raises ValueError for no name."""
-    text, at = read_text(key, at)
-    return text.decode(), at
-
-
-def read_text(key: bytes, at: int) -> tuple[bytes, int]:
-    """As `read_name`, in UTF-8."""
     end = key.index(_END, at)
     # An escaped zero followed by 01 looks like the end: 00 FF 01 does not contain 00 01, so the first match is right.
-    return key[at:end].replace(b"\x00\xff", b"\x00"), end + len(_END)
+    return key[at:end].replace(b"\x00\xff", b"\x00").decode(), end + len(_END)
 
 
 def after(prefix: bytes) -> bytes:
@@ -69,15 +63,22 @@ Place = tuple[bytes, bytes]
 
 
 def lane(queue: str, fairness_key: str, priority: int) -> Place:
-    return _queue(queue), name(fairness_key) + bytes([priority])
+    return _queue(queue), fairness_key.encode().replace(b"\x00", b"\x00\xff") + _LANE_ENDS[priority]
 
 
+_LANE_END = -len(_END) - 1
+_LANE_ENDS = [_END + bytes([priority]) for priority in range(256)]
 _queue = lru_cache(maxsize=1024)(name)  # lanes of a queue share it
 
 
 def joined(place: Place) -> bytes:
     """A lane in one piece: queue, fairness key, priority."""
     return b"".join(place)
+
+
+def fairness_key(behind: bytes) -> bytes:
+    """The fairness key in what stands behind the numbers of a lane's messages, in UTF-8."""
+    return behind[:_LANE_END].replace(b"\x00\xff", b"\x00")
 
 
 def place(lane: bytes) -> Place:

@@ -3,7 +3,7 @@
 import pytest
 
 from fila.broker import engine, queue
-from fila.broker.commands import Incoming, UpdateQueue
+from fila.broker.commands import AckGroup, Incoming, Settle, UpdateQueue
 from fila.core.dedup import SEQUENCES_KEPT
 from fila.core.errors import LimitExceeded, QueueNotFound, StaleSequence, StoreFailed
 from fila.storage.base import Family
@@ -160,6 +160,15 @@ class TestSharedHeaders:
         assert not driver.queue("q").keys
         assert not driver.queue("q").spots
 
+    def test_what_is_remembered_is_whole_also_when_too_much_was(self, driver, monkeypatch):
+        """Where messages go is not remembered without what they cost there."""
+        driver.create("c", fairness_header="tenant", cost_header="cost")
+        monkeypatch.setattr(queue, "SPOTS", 0)
+        kinds = [{"tenant": "ada", "cost": str(cost)} for cost in range(2, 8)]
+        for _ in range(3):
+            driver.enqueue(*[incoming("c", headers=headers) for headers in kinds])
+        assert sorted(driver.queue("c").keys["ada"].costs.values()) == sorted([*range(2, 8)] * 3)
+
     def test_different_headers_of_a_key_share_it_also_after_it_was_forgotten(self, driver):
         kinds = [{"tenant": "ada", "request": str(number)} for number in range(3)]
         consumer = driver.join("q", 1)
@@ -187,6 +196,23 @@ class TestSharedHeaders:
         (lane,) = driver.queue("q").keys["ada"].lanes.values()
         assert (len(lane.fifo), list(lane.back)) == (6, [])
         driver.ack("q", held[0].id)
+
+    def test_a_key_is_known_that_loses_a_message_in_the_tick_that_delivers_another(self, driver):
+        consumer = driver.join("q", 2)
+        driver.settle_down()
+        driver.send("q", headers=self.ADA)
+        (held,) = consumer.take()
+        driver.submit(lambda reply: Settle(reply, acks=[AckGroup("q", [held.id])]))
+        driver.send("q", headers=self.ADA)
+        (key,) = driver.queue("q").keys.values()
+        assert (key.ready, key.live, len(consumer.take())) == (0, 1, 1)
+
+    def test_keys_wait_in_the_order_in_which_their_first_messages_came(self, driver):
+        """Whether or not something else of theirs has to be found out."""
+        driver.create("t", fairness_header="tenant", throttle_headers=["provider"])
+        tenants = [{"tenant": "a", "provider": "x"}, {"tenant": "b"}, {"tenant": "c", "provider": "y"}, {"tenant": "d"}]
+        driver.enqueue(*[incoming("t", headers=headers) for headers in [*tenants, *tenants]])
+        assert [(key.name, key.ready) for key in driver.queue("t").drr.order()] == [(name, 2) for name in "abcd"]
 
     def test_a_large_payload_among_small_ones_is_refused(self, driver):
         limit = driver.engine.state.limits.max_payload_bytes

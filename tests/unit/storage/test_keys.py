@@ -33,6 +33,12 @@ def test_message_keys_sort_like_what_they_hold(one, other):
     assert (key(*one) < key(*other)) == (one < other)
 
 
+@given(names, names, bytes_)
+def test_a_fairness_key_is_read_from_where_its_messages_stand(queue, fairness_key, priority):
+    _, behind = keys.lane(queue, fairness_key, priority)
+    assert keys.fairness_key(behind) == fairness_key.encode()
+
+
 @given(st.tuples(u64s, names, u64s), st.tuples(u64s, names, u64s))
 def test_times_come_first_where_time_is_what_is_wanted(one, other):
     """What is due or expires earlier sorts earlier, whatever its queue."""

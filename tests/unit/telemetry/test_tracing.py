@@ -142,7 +142,7 @@ def test_a_lease_says_where_the_wait_went():
     queue = driver.create("q")
     tracer = Tracer(driver.state)
     message = incoming("q", stored(SAMPLED), headers={"traceparent": SAMPLED}, delay_ms=500)
-    (seq,) = driver.enqueue(message)
+    (seq,) = driver.enqueue(message, traced=True)
     tracer.enqueued([message], [seq], 1, 2)
     driver.advance(500)
     driver.advance(250)
@@ -163,7 +163,7 @@ def test_nobody_asks_for_the_wait_of_what_was_delivered_as_it_came():
     driver.join("q")
     driver.settle_down()
     message = incoming("q", stored(SAMPLED), headers={"traceparent": SAMPLED})
-    (seq,) = driver.enqueue(message)
+    (seq,) = driver.enqueue(message, traced=True)
     assert seq in queue.leases
     tracer.enqueued([message], [seq], 1, 2)
     assert not queue.ledger._asked
