@@ -180,7 +180,7 @@ def fill(addr: str, queue: str, count: int, size: int, headers: Mapping[str, str
 def fill_keys(addr: str, queue: str, keys: int, size: int, headers: Mapping[str, str]) -> None:
     """One message for each of many tenants, enqueued from the calling process: it is not measured."""
     payload = b"x" * size
-    messages = (OutgoingMessage(payload, {KEY_HEADER: f"tenant-{number}", **headers}) for number in range(keys))
+    messages = (OutgoingMessage(payload, {KEY_HEADER: _tenant(number), **headers}) for number in range(keys))
     with Client(addr, timeout=_TIMEOUT_S) as client:
         client.enqueue_many(queue, messages)
 
@@ -225,5 +225,10 @@ def _traced(messages: Iterable[Any], every: int) -> Iterator[OutgoingMessage]:
 
 
 def _keyed(count: int, payload: bytes, keys: int) -> Iterator[OutgoingMessage]:
-    headers = [{KEY_HEADER: f"tenant-{number}"} for number in range(keys)]
+    headers = [{KEY_HEADER: _tenant(number)} for number in range(keys)]
     return (OutgoingMessage(payload, headers[number % keys]) for number in range(count))
+
+
+def _tenant(number: int) -> str:
+    """Names of one length: more tenants do not make larger messages."""
+    return f"tenant-{number:06}"

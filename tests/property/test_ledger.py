@@ -177,8 +177,21 @@ def test_one_in_so_many_is_accounted_for():
     for start in range(0, 3200, 10):
         book.deliver([(lane, START + number, 1) for number in range(start, start + 10)], {}, START + SECOND)
     assert book.sums.count == 3200 // ledger.SAMPLE
-    assert book.keys["k"].count == book.sums.count
+    assert book.of_key("k").count == book.sums.count
     assert book.sums.quantile(0.5) >= SECOND
+
+
+def test_the_waits_of_a_key_are_summed_up_whether_or_not_somebody_asks_in_between(monkeypatch):
+    monkeypatch.setattr(ledger, "SAMPLE", 1)
+    for asks in ({1, 2, 3}, {3}):
+        book = Ledger(0)
+        book._skip = 1
+        seen = []
+        for number in (1, 2, 3):
+            book.deliver([(Lane(FairKey("k"), 5, (b"", b"")), START, 1)], {}, START + number * SECOND)
+            seen += [book.of_key("k")] if number in asks else []
+        assert seen[0] is seen[-1]
+        assert (seen[0].count, seen[0].whole, sum(seen[0].parts.values())) == (3, 6 * SECOND, 6 * SECOND)
 
 
 def test_keys_that_were_not_served_for_longest_are_forgotten(monkeypatch):
@@ -187,5 +200,5 @@ def test_keys_that_were_not_served_for_longest_are_forgotten(monkeypatch):
     book._skip = 1
     for number in range(ledger.MAX_KEYS + 5):
         book.deliver([(Lane(FairKey(str(number)), 5, (b"", b"")), 1, 1)], {}, 2)
-    assert len(book.keys) == ledger.MAX_KEYS
-    assert "0" not in book.keys
+    assert len(book._keys) == ledger.MAX_KEYS
+    assert book.of_key("0") is None

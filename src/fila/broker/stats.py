@@ -247,7 +247,7 @@ def _key_stats(key: FairKey, totals: _Totals, ledger: Ledger) -> KeyStats:
         entitlement=key.weight / totals.weight,
         oldest_at=key.oldest if key.ready else 0,
         parked=key.place == PARKED,
-        waits=deepcopy(ledger.keys.get(key.name)),
+        waits=deepcopy(ledger.of_key(key.name)),
     )
 
 

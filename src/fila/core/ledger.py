@@ -132,7 +132,7 @@ class Wait:
 
 
 class WaitSums:
-    """The waits of several deliveries together. Small: with very many keys, most are made for one delivery."""
+    """The waits of several deliveries together."""
 
     __slots__ = (*PARTS, "count", "histogram", "throttles", "whole")
 
@@ -174,13 +174,14 @@ class WaitSums:
 class Ledger:
     """The waits of one queue."""
 
-    __slots__ = ("_asked", "_returned", "_skip", "idle", "keys", "sums")
+    __slots__ = ("_asked", "_keys", "_returned", "_skip", "idle", "sums")
 
     def __init__(self, now: int) -> None:
         self.idle = Timeline(now, on=True)
         """While no consumer had credit."""
         self.sums = WaitSums()
-        self.keys: OrderedDict[str, WaitSums] = OrderedDict()
+        self._keys: OrderedDict[str, WaitSums | Wait] = OrderedDict()
+        """Of very many keys, most are forgotten after one wait: sums are made when somebody asks, or for the second."""
         self._returned: dict[int, tuple[int, int]] = {}
         """When the wait of a message began and when it was ready, where that is not when it was enqueued."""
         self._skip = SAMPLE
@@ -195,6 +196,15 @@ class Ledger:
     def answer(self, seq: int) -> Wait | None:
         """How a message that was asked for had waited; None if it was not, or waits still."""
         return self._asked.pop(seq, None)
+
+    def of_key(self, name: str) -> WaitSums | None:
+        """The waits of a fairness key. The same object as long as the key is known."""
+        known = self._keys.get(name)
+        if not isinstance(known, Wait):
+            return known
+        sums = self._keys[name] = WaitSums()
+        sums.add(known)
+        return sums
 
     def came_back(self, seq: int, leased: int, ready: int) -> None:
         """A message that was delivered before is ready again, now or later."""
@@ -234,7 +244,7 @@ class Ledger:
             lane, seq, _ = messages[at - 1]
             wait = self.split(lane, seq, seq in attempts, now)
             self.sums.add(wait)
-            self._of_key(lane.key.name).add(wait)
+            self._add_to_key(lane.key.name, wait)
             at += SAMPLE
         self._skip = at - len(messages)
         if self._asked:
@@ -277,12 +287,12 @@ class Ledger:
         began = min(began, now)
         return began, min(max(began, ready), now)
 
-    def _of_key(self, name: str) -> WaitSums:
-        sums = self.keys.get(name)
-        if sums is None:
-            sums = self.keys[name] = WaitSums()
-            if len(self.keys) > MAX_KEYS:
-                self.keys.popitem(last=False)
-        else:
-            self.keys.move_to_end(name)
-        return sums
+    def _add_to_key(self, name: str, wait: Wait) -> None:
+        sums = self.of_key(name)
+        if sums is not None:
+            sums.add(wait)
+            self._keys.move_to_end(name)
+            return
+        self._keys[name] = wait
+        if len(self._keys) > MAX_KEYS:
+            self._keys.popitem(last=False)

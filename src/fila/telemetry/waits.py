@@ -37,7 +37,7 @@ class WaitTally:
                     samples[catalog.KEY_WAIT].append(((queue.name, name, part), ns / NS_PER_S))
 
     def _parts(self, queue: QueueState, name: str) -> dict[str, int]:
-        known, sums = self._sums.get(name), queue.ledger.keys.get(name)
+        known, sums = self._sums.get(name), queue.ledger.of_key(name)
         if known is not None and sums is not known:
             past = self._past.get(name, {})
             self._past[name] = {part: past.get(part, 0) + known.parts[part] for part in PARTS}

@@ -224,7 +224,7 @@ def test_waits_are_told_by_queue_key_and_part_and_never_shrink():
         assert spread.bounds[at - 1] <= 3 < spread.bounds[at]
         assert dict(samples[catalog.WAIT_PARTS])["q", "no_consumer"] == pytest.approx(6)
         assert dict(samples[catalog.KEY_WAIT])["q", "a", "no_consumer"] == pytest.approx(6)
-        driver.queue("q").ledger.keys.clear()  # as if the key had not been served for long
+        driver.queue("q").ledger._keys.clear()  # as if the key had not been served for long
 
 
 def throttled(driver, **limits):
