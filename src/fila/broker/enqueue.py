@@ -165,10 +165,9 @@ def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) 
     headers = message.headers
     check_message(message, headers, limits)
     hooks = queue.hooks
-    if hooks is not None and hooks.has_on_enqueue:
-        placed = hooks.on_enqueue(headers, message.payload_bytes, now)
-    else:
-        placed = place(queue.record, headers, limits)
+    if hooks is None or not hooks.has_on_enqueue:
+        return place(queue.record, headers, limits), message.priority, message.delay_ms
+    placed = hooks.on_enqueue(headers, message.payload_bytes, now)
     return (
         placed,
         message.priority if placed.priority is None else placed.priority,

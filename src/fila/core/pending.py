@@ -151,7 +151,8 @@ class Lane:
         if end >= len(fifo):
             count = len(fifo) - first
             out += [(self, seq, 1) for seq in (fifo[first:] if first else fifo)]
-            self._clear()
+            del fifo[:]
+            self.first = 0
         else:
             out += [(self, seq, 1) for seq in fifo[first:end]]
             self._skip(end)
@@ -424,7 +425,11 @@ class FairKey:
         room = wanted = min(budget, limit)
         while room and (lane := self.head) is not None:
             room -= lane.take(out, room)
-            if not (lane.fifo or lane.back):
+            if lane.fifo or lane.back:
+                continue
+            if self._several is None:
+                self.head = None
+            else:
                 self._retire(lane)
         return wanted - room
 
