@@ -389,7 +389,7 @@ class Engine:
         for delayed in arrivals.delayed:
             key = delayed[2].key
             key.out += 1
-            queue.keys[key.name] = key
+            queue.know(key)
             self._delay(queue, delayed)
         queue.counters.enqueued += len(arrivals.seqs) + len(arrivals.delayed)
         queue.large.update(arrivals.large)
@@ -424,7 +424,7 @@ class Engine:
             queue.counters.dead_lettered += 1
             self._free_credit(queue, grant.consumer, 1)
             graves.attempts[seq] = dead.attempts
-            graves.keys[dead.lane.key.name] = dead.lane.key
+            graves.know(dead.lane.key)
             graves.make_ready(dead.lane, seq, dead.cost)
             self._want(graves)
 
@@ -436,8 +436,6 @@ class Engine:
                 for lane, seq, _ in messages:
                     if attempts:
                         attempts.pop(seq, None)
-                    if lane.throttles:
-                        lane.release()
                     key = lane.key
                     key.out -= 1
                     if not key.out:

@@ -7,11 +7,7 @@ from fila.core.errors import InvalidArgument
 from fila.core.policy import DEFAULT_KEY, MAX_COST, MAX_WEIGHT, Placement
 from fila.storage.codec import QueueRecord
 
-_MOST_PER_CHARACTER = 4
-"""Bytes of UTF-8"""
-_REST = Placement()[2:]
-"""Of a placement by fairness key and weight alone. Each key passes here with its first message, so it is made in the
-quickest way."""
+_DEFAULT = Placement()
 
 
 def place(record: QueueRecord, headers: Mapping[str, str], limits: LimitsConfig) -> Placement:
@@ -20,12 +16,11 @@ def place(record: QueueRecord, headers: Mapping[str, str], limits: LimitsConfig)
     if record.fairness_header:
         given = headers.get(record.fairness_header)
         if given:
-            small = len(given) <= limits.max_key_bytes // _MOST_PER_CHARACTER
-            key = given if small else _checked(given, record.fairness_header, "the fairness key", limits)
+            key = _checked(given, record.fairness_header, "the fairness key", limits)
     if record.weight_header:
         weight = _number(headers, record.weight_header, "the weight", MAX_WEIGHT)
     if not (record.throttle_headers or record.cost_header):
-        return tuple.__new__(Placement, (key, weight, *_REST))
+        return Placement(key, weight) if key is not DEFAULT_KEY or weight != 1 else _DEFAULT
     throttles = {
         _checked(f"{name}:{headers[name]}", name, "with its name a throttle key", limits)
         for name in record.throttle_headers

@@ -179,6 +179,10 @@ class QueueState:
             self.spots.clear()
             self.terms.clear()
 
+    def know(self, key: FairKey) -> None:
+        """There is a message of a key, which may be new."""
+        self.keys[key.name] = key
+
     def make_ready(self, lane: Lane, seq: int, cost: int) -> None:
         """Put a message that already belongs to this queue into its lane."""
         key = lane.key
@@ -194,7 +198,7 @@ class QueueState:
         """
         if costs:
             for lane, seq in zip(lanes, seqs, strict=True):
-                self.keys[lane.key.name] = lane.key
+                self.know(lane.key)
                 self.make_ready(lane, seq, costs.get(seq, 1))
             return
         late: dict[Lane, list[int]] = {}
@@ -202,7 +206,7 @@ class QueueState:
             fifo = lane.fifo
             if not fifo:
                 key = lane.key
-                self.keys[key.name] = key
+                self.know(key)
                 key.push(lane, seq)
                 if key.place <= PARKED:
                     self.drr.activate(key)
@@ -218,7 +222,7 @@ class QueueState:
 
     def hand_on(self, lane: Lane, count: int) -> None:
         """Count messages as ready that have just come and do not enter their lane, since they are delivered now."""
-        self.keys[lane.key.name] = lane.key
+        self.know(lane.key)
         self.ready += count
 
     def make_new_ready(self, lane: Lane, seqs: Sequence[int]) -> None:
@@ -272,6 +276,4 @@ class QueueState:
     def close(self) -> None:
         """Leave the throttles, which outlive the queue: nothing of it waits for them or is in flight any more."""
         self.drr.lines.close()
-        for _, messages in self.leases.release_many([seq for grant in self.leases.grants() for seq in grant.members]):
-            for lane, _, _ in messages:
-                lane.release()
+        self.leases.release_many([seq for grant in self.leases.grants() for seq in grant.members])

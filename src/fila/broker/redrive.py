@@ -130,7 +130,7 @@ def _commit_redrive(
     leaving.queue.counters.redriven += len(arrived)
     source.counters.redriven += len(arrived)
     for lane, seq, cost, large in arrived:
-        source.keys[lane.key.name] = lane.key
+        source.know(lane.key)
         source.make_ready(lane, seq, cost)
         source.ledger.came_back(seq, now, now)
         if large:

@@ -104,9 +104,7 @@ class Leases:
         return grant, message
 
     def release_many(self, seqs: list[int]) -> list[tuple[int, list[Taken]]]:
-        """End the leases of many messages: for each consumer, what it no longer holds. Whoever asked goes through the
-        messages, and releases their throttles meanwhile.
-        """
+        """End the leases of many messages: for each consumer, what it no longer holds."""
         grants = list(map(self._by_seq.pop, seqs))
         together: dict[Grant, list[int]] = dict.fromkeys(grants, seqs)
         if len(together) > 1:
@@ -116,6 +114,9 @@ class Leases:
         released: list[tuple[int, list[Taken]]] = []
         for grant, members in together.items():
             messages = list(map(grant.members.pop, members))
+            for lane, _, _ in messages:
+                if lane.throttles:
+                    lane.release()
             self._forget_if_empty(grant)
             released.append((grant.consumer, messages))
         return released

@@ -14,7 +14,7 @@ One message in `SAMPLE` is accounted for, because accounting for all would cost 
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fila.core.pending import FairKey, Lane, Taken
@@ -38,8 +38,6 @@ MAX_SEGMENTS = 64
 """Stretches in which a throttle held a lane up that are remembered."""
 
 PARTS = ("delay", "retry", "no_consumer", "throttle", "fair_share")
-
-_NONE: Mapping[str, int] = {}
 
 
 class Timeline:
@@ -131,33 +129,28 @@ class Wait:
     fair_share: int = 0
 
 
+@dataclass(slots=True)
 class WaitSums:
     """The waits of several deliveries together."""
 
-    __slots__ = (*PARTS, "count", "histogram", "throttles", "whole")
-
-    def __init__(self) -> None:
-        self.count = self.whole = 0
-        self.delay = self.retry = self.no_consumer = self.throttle = self.fair_share = 0
-        self.throttles: Mapping[str, int] = _NONE
-        self.histogram: dict[int, int] = {}
-        """Deliveries by the bit length of their wait in microseconds: 10 means at least 512 and less than 1024."""
-
-    @property
-    def parts(self) -> dict[str, int]:
-        return {part: getattr(self, part) for part in PARTS}
+    count: int = 0
+    whole: int = 0
+    parts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTS, 0))
+    throttles: dict[str, int] = field(default_factory=dict)
+    histogram: dict[int, int] = field(default_factory=dict)
+    """Deliveries by the bit length of their wait in microseconds: 10 means at least 512 and less than 1024."""
 
     def add(self, wait: Wait) -> None:
         self.count += 1
         self.whole += wait.whole
-        self.delay += wait.delay
-        self.retry += wait.retry
-        self.no_consumer += wait.no_consumer
-        self.fair_share += wait.fair_share
+        self.parts["delay"] += wait.delay
+        self.parts["retry"] += wait.retry
+        self.parts["no_consumer"] += wait.no_consumer
+        self.parts["fair_share"] += wait.fair_share
         for key, ns in wait.throttle.items():
-            self.throttle += ns
+            self.parts["throttle"] += ns
             if key in self.throttles or len(self.throttles) < MAX_SEGMENTS:
-                self.throttles = {**self.throttles, key: self.throttles.get(key, 0) + ns}
+                self.throttles[key] = self.throttles.get(key, 0) + ns
         bucket = (wait.whole // 1000).bit_length()
         self.histogram[bucket] = self.histogram.get(bucket, 0) + 1
 

@@ -69,7 +69,7 @@ class Lane:
     ) -> None:
         self.key = key
         self.priority = priority
-        self.id = (priority, throttles) if throttles else _PLAIN[priority]
+        self.id = lane_id(priority, throttles)
         self.before, self.behind = place
         """Where the store keeps the lane's messages: what stands before their numbers, and what behind."""
         self.throttles = throttles
@@ -151,8 +151,7 @@ class Lane:
         if end >= len(fifo):
             count = len(fifo) - first
             out += [(self, seq, 1) for seq in (fifo[first:] if first else fifo)]
-            del fifo[:]
-            self.first = 0
+            self._clear()
         else:
             out += [(self, seq, 1) for seq in fifo[first:end]]
             self._skip(end)
@@ -425,11 +424,7 @@ class FairKey:
         room = wanted = min(budget, limit)
         while room and (lane := self.head) is not None:
             room -= lane.take(out, room)
-            if lane.fifo or lane.back:
-                continue
-            if self._several is None:
-                self.head = None
-            else:
+            if not (lane.fifo or lane.back):
                 self._retire(lane)
         return wanted - room
 

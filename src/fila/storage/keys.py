@@ -63,11 +63,10 @@ Place = tuple[bytes, bytes]
 
 
 def lane(queue: str, fairness_key: str, priority: int) -> Place:
-    return _queue(queue), fairness_key.encode().replace(b"\x00", b"\x00\xff") + _LANE_ENDS[priority]
+    return _queue(queue), name(fairness_key) + bytes([priority])
 
 
 _LANE_END = -len(_END) - 1
-_LANE_ENDS = [_END + bytes([priority]) for priority in range(256)]
 _queue = lru_cache(maxsize=1024)(name)  # lanes of a queue share it
 
 
