@@ -18,9 +18,12 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import machine, sections
 from fila import Client
@@ -37,9 +40,12 @@ _NAMES = {
 }
 _GOALS = {"source": 100_000, "sink": 80_000}
 
+Seconds = dict[str, list[float]]
+"""Of every round, by what was measured."""
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--rows", type=int, default=600_000)
     parser.add_argument("--bytes", type=int, default=1024)
     parser.add_argument("--batch", type=int, default=100_000, help="rows of a batch of the stream")
@@ -50,7 +56,8 @@ def main():
     options = parser.parse_args()
     before = machine.load_average()
     spark = open_session("fila bench", options.master, {"spark.driver.memory": "2g"})
-    taken, broker_s = {}, {}
+    taken: Seconds = {}
+    broker_s: Seconds = {}
     try:
         with ServerProcess() as server, Client(server.addr, timeout=120) as client:
             broker = psutil.Process(server.pid)
@@ -71,7 +78,7 @@ def main():
         options.out.write_text(json.dumps(figures | {"machine": facts}, indent=1) + "\n")
 
 
-def as_table(taken, broker_s, rows):
+def as_table(taken: Seconds, broker_s: Seconds, rows: int) -> str:
     lines = ["| | rows/s, median | best | first, cold | broker, CPU us a row | goal |", "|---|---|---|---|---|---|"]
     for name, words in _NAMES.items():
         times = taken[name]
@@ -83,7 +90,7 @@ def as_table(taken, broker_s, rows):
     return "\n".join(lines)
 
 
-def as_section(table, facts, options):
+def as_section(table: str, facts: dict[str, Any], options: argparse.Namespace) -> str:
     load = ", ".join(f"{each:.1f}" for each in facts["load_average"])
     lines = [
         "## Connector",
@@ -99,13 +106,16 @@ def as_section(table, facts, options):
     return "\n".join(lines)
 
 
-def one_round(spark, addr, client, broker, options, repeat):
+def one_round(
+    spark: SparkSession, addr: str, client: Client, broker: psutil.Process, options: argparse.Namespace, repeat: int
+) -> Iterator[tuple[str, float, float]]:
+    """What was measured, its seconds, and those of the broker's CPU."""
     payload = b"x" * options.bytes
     names = {name: f"{name}-{repeat}" for name in ("source", "source_all", "plain", "sink")}
     for name in names.values():
         client.create_queue(name)
 
-    def timed(name, work):
+    def timed(name: str, work: Callable[[], object]) -> tuple[str, float, float]:
         cpu_s, start = sum(broker.cpu_times()[:2]), time.perf_counter()
         told = work()
         seconds = told if isinstance(told, float) else time.perf_counter() - start
@@ -129,7 +139,7 @@ def one_round(spark, addr, client, broker, options, repeat):
         client.delete_queue(names[name], force=True)
 
 
-def stream(spark, connection, batch):
+def stream(spark: SparkSession, connection: dict[str, str], batch: int) -> float:
     """The seconds of its batches."""
     with tempfile.TemporaryDirectory(prefix="fila-bench-connector-") as checkpoint:
         query = (
@@ -143,14 +153,14 @@ def stream(spark, connection, batch):
         )
         query.awaitTermination()
         batches = [each for each in query.recentProgress if each["numInputRows"]]
-        return sum(each["durationMs"]["triggerExecution"] for each in batches) / 1000
+        return float(sum(each["durationMs"]["triggerExecution"] for each in batches)) / 1000
 
 
-def nothing(frame):
+def nothing(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def consume(client, queue, rows):
+def consume(client: Client, queue: str, rows: int) -> None:
     with client.consume_batches(queue, max_in_flight=5_000) as batches:
         left = rows
         for messages in batches:

@@ -16,16 +16,21 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import machine, sections
 from fila.reconcile.domain.settings import DEFAULTS
 from fila.spark.session import open_session
 
+Figures = dict[str, Any]
+"""What is written as JSON: numbers, and groups of them by name."""
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--reports", type=int, default=5_000_000)
     parser.add_argument("--affiliates", type=int, default=50_000)
     parser.add_argument("--repeat", type=int, default=3)
@@ -36,7 +41,7 @@ def main():
     began = time.perf_counter()
     spark = open_session("fila bench", options.master, {"spark.driver.memory": "4g"})
     spark.range(1).count()
-    figures = {"session_s": time.perf_counter() - began, "load_before": machine.load_average()}
+    figures: Figures = {"session_s": time.perf_counter() - began, "load_before": machine.load_average()}
     folder = Path(tempfile.mkdtemp(prefix="fila-bench-spark-"))
     try:
         figures |= measure(spark, folder, options)
@@ -51,7 +56,7 @@ def main():
         sections.replace(sections.SPARK_PAGE, "bulk", as_section(figures))
 
 
-def measure(spark, folder, options):
+def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> Figures:
     from pyspark.sql import functions as F  # noqa: N812
 
     from fila.spark import bulk, gold, sample, tables
@@ -65,29 +70,30 @@ def measure(spark, folder, options):
         rows = tables.bronze(spark.read.parquet(str(folder / table.name)), table)
         tables.valid(rows, table).write.parquet(str(folder / "silver" / table.name))
 
-    def sides():
-        return (spark.read.parquet(str(folder / "silver" / name)) for name in ("reports", "metrics"))
+    def sides() -> list[DataFrame]:
+        return [spark.read.parquet(str(folder / "silver" / name)) for name in ("reports", "metrics")]
 
-    def floor():
+    def floor() -> object:
         reports, metrics = sides()
         joined = reports.join(metrics.hint("shuffle_hash"), ["platform", "post_id"], "left")
         everything = [F.sum(F.hash(*joined.columns).cast("bigint"))]
         return joined.agg(*everything).collect()
 
-    def reconciling():
+    def reconciling() -> object:
         reports, metrics = sides()
         results = gold.results(gold.fresh(reports), metrics, DEFAULTS)
         return (
             gold.tally(gold.changes(results, None), "affiliate_id").agg(F.sum("steps_bp"), F.sum("reports")).collect()
         )
 
-    java = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001
+    jvm: Any = spark._jvm  # noqa: SLF001
+    java = psutil.Process(jvm.java.lang.ProcessHandle.current().pid())
 
-    def cpu():
+    def cpu() -> float:
         return sum(java.cpu_times()[:2])
 
-    taken = {"floor": [], "reconciling": []}
-    spent = {"floor": [], "reconciling": []}
+    taken: dict[str, list[float]] = {"floor": [], "reconciling": []}
+    spent: dict[str, list[float]] = {"floor": [], "reconciling": []}
     for repeat in range(options.repeat + 1):  # the first is the cold one
         for name, work in (("floor", floor), ("reconciling", reconciling)):
             start, before = time.perf_counter(), cpu()
@@ -106,7 +112,7 @@ def measure(spark, folder, options):
     }
 
 
-def show(figures):
+def show(figures: Figures) -> None:
     count = figures["reports"]
     best = {name: min(times) for name, times in figures["warm_s"].items()}
     for name, times in figures["warm_s"].items():
@@ -124,12 +130,12 @@ def show(figures):
     print(f"load before {figures['load_before']}, after {figures['machine']['load_average']}")
 
 
-def ratios(figures):
+def ratios(figures: Figures) -> list[float]:
     """Of reconciling to the floor, each to the one before it in the same turn."""
     return [many / one for one, many in zip(figures["warm_s"]["floor"], figures["warm_s"]["reconciling"], strict=True)]
 
 
-def as_section(figures):
+def as_section(figures: Figures) -> str:
     """What was measured, on what, and how it compares."""
     count, facts, turns = figures["reports"], figures["machine"], ratios(figures)
     best = {name: min(times) for name, times in figures["warm_s"].items()}

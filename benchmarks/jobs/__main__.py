@@ -10,13 +10,13 @@ import importlib
 import json
 import os
 import platform
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,11 +49,14 @@ WORKERS = {
 }
 NAMES = ["fila.jobs memory", *WORKERS]
 
+Samples = dict[str, list[dict[str, float]]]
+"""By name, the figures of every repeat."""
 
-def main():
+
+def main() -> None:
     options = _parser().parse_args()
     names = [name.strip() for name in options.only.split(",")] if options.only else NAMES
-    samples = {name: [] for name in names}
+    samples: Samples = {name: [] for name in names}
     load = machine.load_average()
     with tempfile.TemporaryDirectory() as folder, RedisProcess(args=["--appendonly", "no"]) as redis:
         for repeat in range(options.repeat):
@@ -78,7 +81,7 @@ def main():
     print(f"every figure: {file}")
 
 
-def _measure(name, jobs, redis, result):
+def _measure(name: str, jobs: int, redis: RedisProcess, result: Path) -> tuple[float, float]:
     """Seconds of enqueueing, and of running."""
     result.unlink(missing_ok=True)
     Redis.from_url(redis.url).flushall()
@@ -95,7 +98,7 @@ def _measure(name, jobs, redis, result):
     return _enqueue_and_run(name, env, result)
 
 
-def _enqueue_and_run(name, env, result):
+def _enqueue_and_run(name: str, env: dict[str, str], result: Path) -> tuple[float, float]:
     enqueued, ran = _child(name, env)
     if ran is not None:
         return enqueued, ran
@@ -117,14 +120,17 @@ def _enqueue_and_run(name, env, result):
     return enqueued, times["last"] - times["first"]
 
 
-def _child(name, env):
-    """Enqueueing has a process of its own, so that no library finds the modules of another loaded."""
+def _child(name: str, env: dict[str, str]) -> tuple[float, float | None]:
+    """Seconds of enqueueing, and of running if it did that too. Enqueueing has a process of its own, so that no library
+    finds the modules of another loaded.
+    """
     command = [sys.executable, "-m", "benchmarks.jobs", "--enqueue", name]
     done = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True, timeout=TIMEOUT_S)
-    return json.loads(done.stdout)
+    enqueued, ran = json.loads(done.stdout)
+    return enqueued, ran
 
 
-def _enqueue(name):
+def _enqueue(name: str) -> None:
     from benchmarks.jobs import meter, ours
 
     if name == "fila.jobs memory":
@@ -132,7 +138,7 @@ def _enqueue(name):
         return
     if name.startswith("fila.jobs"):
         app, noop = ours.make(name.split()[1])
-        put = noop.enqueue
+        put: Callable[[int], object] = noop.enqueue
     else:
         app, put = None, importlib.import_module(f"benchmarks.jobs.with_{name}").enqueue
     began = time.perf_counter()
@@ -143,7 +149,7 @@ def _enqueue(name):
         app.close()
 
 
-def _print(samples):
+def _print(samples: Samples) -> None:
     print(f"\n{'':<18}{'enqueued/s':>12}{'run/s':>12}   (medians)")
     for name, taken in samples.items():
         enqueued = statistics.median(each["enqueue_per_s"] for each in taken)
@@ -151,16 +157,16 @@ def _print(samples):
         print(f"{name:<18}{enqueued:>12,.0f}{ran:>12,.0f}")
 
 
-def _versions():
+def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
     found = {name: version(name) for name in ("celery", "rq", "huey", "dramatiq", "redis")}
-    server = subprocess.run([shutil.which("redis-server"), "--version"], check=True, capture_output=True, text=True)
+    server = subprocess.run(["redis-server", "--version"], check=True, capture_output=True, text=True)
     return found | {"redis-server": server.stdout.split("v=")[1].split()[0], "python": platform.python_version()}
 
 
-def _parser():
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.jobs", description=__doc__.splitlines()[0])
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.jobs", description=str(__doc__).splitlines()[0])
     parser.add_argument("--jobs", type=int, default=10_000, metavar="N", help="jobs of each run (default 10000)")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="repeats (default 3)")
     parser.add_argument("--only", metavar="NAMES", help=f"some of: {', '.join(NAMES)}")

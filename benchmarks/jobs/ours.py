@@ -7,7 +7,7 @@ import threading
 import time
 
 from benchmarks.jobs import meter
-from fila.jobs import App, AppSettings, FilaSettings, PoolSettings, QueueSettings
+from fila.jobs import App, AppSettings, FilaSettings, PoolSettings, QueueSettings, Task
 
 SETTINGS = {
     "memory": QueueSettings(max_in_memory=10_000_000),
@@ -16,17 +16,17 @@ SETTINGS = {
 }
 
 
-def make(backend):
+def make(backend: str) -> tuple[App, Task[[int], None]]:
     app = App(AppSettings(queue=SETTINGS[backend]))
 
     @app.task(name="noop")
-    def noop(_n):
+    def noop(_n: int) -> None:
         meter.tick()
 
     return app, noop
 
 
-def in_memory():
+def in_memory() -> tuple[float, float]:
     """Enqueue and run in one process. Returns seconds of enqueueing and of running."""
     app, noop = make("memory")
     began = time.perf_counter()
@@ -43,7 +43,7 @@ def in_memory():
     return enqueued, ran
 
 
-def main():
+def main() -> None:
     logging.disable(logging.INFO)
     app, _ = make(sys.argv[1])
     worker = app.worker(PoolSettings(concurrency=meter.CONCURRENCY))

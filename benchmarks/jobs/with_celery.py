@@ -9,9 +9,9 @@ app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False)
 
 
 @app.task(name="noop")
-def noop(_n):
+def noop(_n: int) -> None:
     meter.tick()
 
 
-def enqueue(n):
+def enqueue(n: int) -> None:
     noop.delay(n)

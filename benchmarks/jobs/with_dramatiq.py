@@ -10,9 +10,9 @@ dramatiq.set_broker(broker)
 
 
 @dramatiq.actor(queue_name="bench")
-def noop(_n):
+def noop(_n: int) -> None:
     meter.tick()
 
 
-def enqueue(n):
+def enqueue(n: int) -> None:
     noop.send(n)

@@ -8,9 +8,9 @@ huey = RedisHuey("bench", url=meter.REDIS_URL, results=False)
 
 
 @huey.task()
-def noop(_n):
+def noop(_n: int) -> None:
     meter.tick()
 
 
-def enqueue(n):
+def enqueue(n: int) -> None:
     noop(n)

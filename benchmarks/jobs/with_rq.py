@@ -11,15 +11,15 @@ connection = Redis.from_url(meter.REDIS_URL)
 queue = Queue("bench", connection=connection)
 
 
-def noop(_n):
+def noop(_n: int) -> None:
     meter.tick()
 
 
-def enqueue(n):
+def enqueue(n: int) -> None:
     queue.enqueue(noop, n, result_ttl=0)
 
 
-def main():
+def main() -> None:
     logging.disable(logging.INFO)
     SimpleWorker([queue], connection=connection).work(logging_level="WARNING")
 

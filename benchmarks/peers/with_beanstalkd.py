@@ -66,7 +66,8 @@ class BeanstalkdClient(Client):
         while more:
             self._socket.sendall(b"".join(deletes) + b"reserve\r\n" + b"reserve-with-timeout 0\r\n" * extra)
             self._deleted(len(deletes))
-            deletes, payloads = [], []
+            deletes = []
+            payloads: list[bytes] = []
             for _ in range(1 + extra):
                 self._job(deletes, payloads)
             extra = min(2 * extra + 1, BATCH - 1) if len(payloads) == 1 + extra else len(payloads) - 1

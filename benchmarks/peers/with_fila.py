@@ -4,8 +4,8 @@ that are sent one at a time are sent by the blocking client, as a program that w
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -13,6 +13,8 @@ from benchmarks.peers.client import WINDOW, Client, Take, pace_async
 from fila import AsyncClient, OutgoingMessage
 from fila import Client as SyncClient
 from fila.testing import ServerProcess
+
+T = TypeVar("T")
 
 _QUEUE = "bench"
 _TENANT = "tenant"
@@ -69,5 +71,5 @@ class FilaClient(Client):
         self._blocking.close()
         self._run(self._client.close())
 
-    def _run(self, work: Any) -> Any:
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)

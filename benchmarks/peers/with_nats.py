@@ -4,8 +4,8 @@ acked for itself: a work queue, whose messages go when they are acked, takes no 
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 import nats
 import uvloop
@@ -14,6 +14,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy, StorageType,
 from benchmarks.peers.client import BATCH, WINDOW, Client, Take, pace_async
 from benchmarks.peers.server import Server, answers, find_program
 
+T = TypeVar("T")
 _STREAM, _SUBJECT, _DURABLE = "bench", "bench", "workers"
 _WAIT_S = 600.0
 
@@ -92,5 +93,5 @@ class NatsClient(Client):
 
         self._run(run())
 
-    def _run(self, work: Any) -> Any:
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)

@@ -5,6 +5,7 @@ Acked entries are deleted as well: a stream keeps them otherwise, and grows for 
 
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from redis import Redis
 
@@ -92,14 +93,16 @@ class RedisClient(Client):
             pipeline.execute_command("XDEL", _STREAM, *ids)
 
 
-def _entries(answer: object) -> list[tuple[bytes, object]]:
+def _entries(answer: Any) -> list[tuple[bytes, object]]:
     """The entries of our one stream, in either form in which redis-py hands them over."""
     if isinstance(answer, dict):
         [of_stream] = answer.values()
-        return of_stream[0] if len(of_stream) == 1 and of_stream[0] and isinstance(of_stream[0], list) else of_stream
-    [(_, entries)] = answer  # type: ignore[misc]
-    return entries
+        nested = len(of_stream) == 1 and of_stream[0] and isinstance(of_stream[0], list)
+        return list(of_stream[0] if nested else of_stream)
+    [(_, entries)] = answer
+    return list(entries)
 
 
-def _payload(fields: object) -> bytes:
-    return fields[b"p"] if isinstance(fields, dict) else fields[1]  # type: ignore[index]
+def _payload(fields: Any) -> bytes:
+    payload: bytes = fields[b"p"] if isinstance(fields, dict) else fields[1]
+    return payload

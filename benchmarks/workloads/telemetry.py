@@ -101,12 +101,12 @@ def _scraped(url: str) -> Iterator[None]:
 
 
 class _Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
-    def Export(self, request, context):  # noqa: ARG002, N802
+    def Export(self, request: object, context: object) -> metrics_service_pb2.ExportMetricsServiceResponse:  # noqa: ARG002, N802
         return metrics_service_pb2.ExportMetricsServiceResponse()
 
 
 class _Traces(trace_service_pb2_grpc.TraceServiceServicer):
-    def Export(self, request, context):  # noqa: ARG002, N802
+    def Export(self, request: object, context: object) -> trace_service_pb2.ExportTraceServiceResponse:  # noqa: ARG002, N802
         return trace_service_pb2.ExportTraceServiceResponse()
 
 
