@@ -15,6 +15,7 @@ from benchmarks.peers.client import BATCH, WINDOW, Client, Take, pace_async
 from benchmarks.peers.server import Server, answers, find_program
 
 T = TypeVar("T")
+
 _STREAM, _SUBJECT, _DURABLE = "bench", "bench", "workers"
 _WAIT_S = 600.0
 

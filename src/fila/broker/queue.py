@@ -214,19 +214,17 @@ class QueueState:
                 fifo.append(seq)
             else:
                 late.setdefault(lane, []).append(seq)
-        self.ready += len(seqs)
+        self.ready += len(seqs) - sum(map(len, late.values()))
         for lane, older in late.items():
-            lane.key.push_many(lane, sorted(older))
-            if lane.key.place == PARKED:
-                self.drr.activate(lane.key)
+            self.make_many_ready(lane, sorted(older))
 
     def hand_on(self, lane: Lane, count: int) -> None:
         """Count messages as ready that have just come and do not enter their lane, since they are delivered now."""
         self.know(lane.key)
         self.ready += count
 
-    def make_new_ready(self, lane: Lane, seqs: Sequence[int]) -> None:
-        """Put messages that have just come, in order and at a cost of 1 each, into their lane."""
+    def make_many_ready(self, lane: Lane, seqs: Sequence[int]) -> None:
+        """As `make_ready`, for messages in their order, at a cost of 1 each."""
         if seqs:
             key = lane.key
             key.push_many(lane, seqs)

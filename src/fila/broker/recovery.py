@@ -284,7 +284,7 @@ class _LoadedLane:
     def take_in(self) -> None:
         for lane, cost, seqs in self.runs:
             if cost == 1:
-                self.queue.make_new_ready(lane, seqs)
+                self.queue.make_many_ready(lane, seqs)
             else:
                 for seq in seqs:
                     self.queue.make_ready(lane, seq, cost)
