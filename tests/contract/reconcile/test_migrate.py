@@ -1,3 +1,4 @@
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -36,6 +37,21 @@ def test_many_who_start_at_once_do_not_get_in_each_others_way(empty_url):
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(start, range(4))) == {"0001"}
+
+
+def test_a_new_file_that_somebody_is_about_to_write_is_waited_for(tmp_path):
+    """SQLite's own timeout does not hold while a file gets its write-ahead log: it says "locked" at once."""
+    other = sqlite3.connect(tmp_path / "reconcile.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    engine = open_engine(f"sqlite:///{tmp_path}/reconcile.db")
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(upgrade, engine)
+        with pytest.raises(TimeoutError):
+            starting.result(timeout=0.2)
+        other.execute("COMMIT")
+        assert starting.result(timeout=60) == "0001"
+    engine.dispose()
+    other.close()
 
 
 def test_a_step_that_fails_leaves_no_half_of_it(empty_url):

@@ -5,12 +5,15 @@ IMMEDIATE`) and wait for it, instead of failing halfway. A commit survives a kil
 the last ones, but never half of one, and what it takes is done again: the reports concerned are still open.
 """
 
+import sqlite3
+import time
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 BUSY_TIMEOUT_MS = 30_000
+BUSY_PAUSE_S = 0.005
 CONNECTIONS = 16
 
 
@@ -60,8 +63,9 @@ def _sqlite(url: URL) -> Engine:
     def prepare(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, not by the driver
         cursor = connection.cursor()
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
-            cursor.execute(f"PRAGMA {pragma}")
+        _keep_a_write_ahead_log(cursor)
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
 
     @event.listens_for(engine, "begin")
@@ -70,3 +74,18 @@ def _sqlite(url: URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _keep_a_write_ahead_log(cursor: sqlite3.Cursor) -> None:
+    """Once for a new file, and then there is nothing to do. Those who meet while they do it wait here: SQLite's own
+    timeout does not hold for a reader that wants to write, since two of them would wait for each other.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(BUSY_PAUSE_S)
