@@ -16,7 +16,7 @@ def make_breaker(redis_server):
     stores = []
 
     def make(settings=SETTINGS):
-        stores.append(RedisBreakerStore(redis_server.url, settings, timeout=0.3))
+        stores.append(RedisBreakerStore(redis_server.url, settings, timeout=10))
         return CircuitBreaker("platform", store=stores[-1])
 
     yield make

@@ -91,7 +91,7 @@ async def test_a_lone_enqueue_is_sent_at_once(broker, client):
 def test_an_enqueue_without_an_answer_times_out_and_is_not_sent_again():
     async def main():
         broker = ScriptedBroker()
-        async with serving(broker) as addr, AsyncClient(addr, timeout=0.3) as client:
+        async with serving(broker) as addr, AsyncClient(addr, timeout=2) as client:
             await client.enqueue("q", payload=b"a")
             broker.script.append("ignore")
             with pytest.raises(FilaTimeoutError):

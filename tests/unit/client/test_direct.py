@@ -97,10 +97,10 @@ def test_an_ack_that_never_left_is_not_taken_for_one_that_did(broker):
 
 
 def test_what_timed_out_is_not_sent_again(broker):
-    with Client(broker.addr, timeout=0.3) as client:
+    with Client(broker.addr, timeout=2) as client:
         client.enqueue("q", payload=b"a")
         broker.script.append("ignore")
-        with pytest.raises(FilaTimeoutError, match=r"within 0\.3 s"):
+        with pytest.raises(FilaTimeoutError, match="within 2 s"):
             client.enqueue("q", payload=b"b")
         assert client.enqueue("q", payload=b"c") == "id-3"
         assert broker.enqueued == [b"a", b"b", b"c"]
