@@ -6,8 +6,6 @@ The service is imported by the commands themselves, so the rest of the CLI needs
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fila.cli import output
+from fila.cli.stopping import stop_signals
 
 if TYPE_CHECKING:
     from fila.reconcile.config import Config
@@ -89,17 +88,16 @@ def serve(
         from fila.reconcile.serving import HttpServer
 
         config = _config(config_path, store_url, queue_url, workers or None)
-        stop = _stop_signal()
         embedded = (not config.queue.shared) if workers is None else workers > 0
-        parts = Parts.open(config)
-        with contextlib.closing(parts), contextlib.ExitStack() as stack:
+        with stop_signals() as wait_for_signal, contextlib.ExitStack() as stack:
+            parts = stack.enter_context(contextlib.closing(Parts.open(config)))
             if embedded:
                 stack.enter_context(parts.worker())
             server = HttpServer(parts.api(), host, port)
             workers_said = f"{config.worker.concurrency} workers" if embedded else "no workers"
             with server:
                 click.echo(f"Answering at {server.url} (description at {server.url}/docs), {workers_said}", err=True)
-                stop.wait()
+                wait_for_signal()
 
 
 @reconcile.command(
@@ -118,11 +116,9 @@ def worker(concurrency: int | None, config_path: Path | None, store_url: str | N
         config = _config(config_path, store_url, queue_url, concurrency)
         if not config.queue.shared:
             raise click.UsageError("a queue in memory cannot be shared: give --queue, or use `fila reconcile serve`")
-        stop = _stop_signal()
-        parts = Parts.open(config)
-        with contextlib.closing(parts), parts.worker():
+        with stop_signals() as wait_for_signal, contextlib.closing(Parts.open(config)) as parts, parts.worker():
             click.echo(f"Working with {config.worker.concurrency} threads", err=True)
-            stop.wait()
+            wait_for_signal()
 
 
 @reconcile.command(
@@ -186,24 +182,10 @@ def simulate(listen: str) -> None:
     with _service():
         from fila.reconcile.simulator import Simulator
 
-        stop = _stop_signal()
-        with Simulator(host, port) as simulator:
+        with stop_signals() as wait_for_signal, Simulator(host, port) as simulator:
             url = simulator.url
             click.echo(f"Platforms answer at {url}/NAME, faults are set at {url}/control/NAME", err=True)
-            stop.wait()
-
-
-def _stop_signal() -> threading.Event:
-    """Set by SIGTERM or Ctrl-C. A second one ends the process at once."""
-    stop = threading.Event()
-
-    def stopped(number: int, _frame: object) -> None:
-        stop.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stopped)
-    return stop
+            wait_for_signal()
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
-import signal
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +19,7 @@ import click
 
 from fila.cli import output
 from fila.cli.reload import run_reloading
+from fila.cli.stopping import stop_signals
 
 if TYPE_CHECKING:
     from fila.jobs import App, Worker
@@ -110,10 +108,10 @@ def worker(
     except JobsError as error:
         raise Unusable(str(error)) from error
     _greet(app, target, workers, concurrency)
-    with exporter, _stop_signals() as stopped:
+    with exporter, stop_signals() as wait_for_signal:
         started = time.monotonic()
         workers.start()
-        stopped.wait()
+        wait_for_signal()
         if workers.busy:
             click.echo(f"Stopping: {output.count(workers.busy, 'job')} to finish (again to leave at once)", err=True)
         finished = workers.stop()
@@ -246,21 +244,3 @@ def _part(counts: Counter[str], seconds: float) -> None:
     parts = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common())
     said = f"Stopped after {output.duration_ms(1000 * seconds)}: {output.count(total, 'job')}"
     click.echo(f"{said} ({parts})" if parts else said, err=True)
-
-
-@contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """An event that the first signal sets; the second ends the process."""
-    stopped = threading.Event()
-
-    def stop(_number: int, _frame: object) -> None:
-        if stopped.is_set():
-            os._exit(130)
-        stopped.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

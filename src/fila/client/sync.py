@@ -34,7 +34,7 @@ from fila.client.bulk import Bulk
 from fila.client.connection import ENQUEUE_STREAM, SETTLE
 from fila.client.direct import Direct
 from fila.client.encoding import Chunk, OutgoingMessage, encode
-from fila.client.errors import FilaError, forked
+from fila.client.errors import FilaError
 from fila.client.feed import Feed
 from fila.client.groups import AsyncGroup, Group, Packed, ReadOptions, blocking, read_queue, read_queue_packed
 from fila.client.journal import JournalBatch, JournalEntry, JournalReader, journal_request
@@ -386,8 +386,7 @@ class Client:
         return sent
 
     def _settle_one(self, settlement: Settlement) -> ThreadReply[Failures]:
-        if not self._thread.here:
-            raise forked()
+        self._thread.check()
         settled: ThreadReply[Failures] = ThreadReply()
         forget_settled(self._session.held, (settlement,))
         if not self._settles.submit(Settle(settled, self._deadline(), (settlement,))):

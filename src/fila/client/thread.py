@@ -1,10 +1,12 @@
 """The event loop in a background thread on which blocking clients live.
 
 All clients of a process share one, for threads that wake each other cost more than clients that take turns. It is never
-closed: a client may be made at any time.
+closed: a client may be made at any time. At the end of the process it stands still: a timer of uvloop's that went off
+when the interpreter is gone would crash the process.
 """
 
 import asyncio
+import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -17,32 +19,45 @@ from fila.client.errors import ClientClosedError, forked
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
+_PATIENCE_S = 5.0
+
 
 class LoopThread:
-    """Runs an event loop for as long as the process lives. As a daemon, it does not keep the process alive."""
+    """Runs an event loop for as long as the process lives. As a daemon, it does not keep the process alive.
+
+    Nobody would ever answer in a child of the process, or when the process is about to end: there it is not `here`, and
+    what would need it raises ClientClosedError.
+    """
 
     def __init__(self) -> None:
         self._loop = _new_loop()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._pid = os.getpid()
+        self._pid: int | None = os.getpid()
         threading.Thread(target=self._run, name="fila-client", daemon=True).start()
+        _started.append(self)
 
     @property
     def here(self) -> bool:
-        """Whether it runs in this process. In a child nobody would ever answer."""
+        """Whether it runs, in this process."""
         return self._pid == os.getpid()
 
-    def post(self, function: Callable[[Unpack[Args]], object], *args: *Args) -> None:
-        """Call a function on the loop, some time soon. Raises ClientClosedError in a child process."""
+    def check(self) -> None:
+        """Raises ClientClosedError unless it is here."""
         if not self.here:
-            raise forked()
+            raise forked() if self._pid else ClientClosedError("the process is about to end")
+
+    def post(self, function: Callable[[Unpack[Args]], object], *args: *Args) -> None:
+        """Call a function on the loop, some time soon."""
+        self.check()
         self._loop.call_soon_threadsafe(function, *args)
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine on the loop; `result_of` waits for it. Raises ClientClosedError in a child process."""
-        if not self.here:
+        """Run a coroutine on the loop; `result_of` waits for it."""
+        try:
+            self.check()
+        except ClientClosedError:
             coroutine.close()
-            raise forked()
+            raise
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -50,9 +65,17 @@ class LoopThread:
         return result_of(self.start(coroutine))
 
     def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run a coroutine on the loop and do not wait for it. Nothing in a child process."""
+        """Run a coroutine on the loop and do not wait for it. Nothing when it is not here."""
         if self.here:
             self.post(self._spawn, make)
+
+    def stand_still(self) -> None:
+        """Do nothing any more, for the rest of the process. Returns when it is so."""
+        if self.here:
+            self._pid = None
+            asleep = threading.Event()
+            self._loop.call_soon_threadsafe(_sleep_for_ever, asleep)
+            asleep.wait(_PATIENCE_S)
 
     def _spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
         task = self._loop.create_task(make())
@@ -62,6 +85,20 @@ class LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+
+_started: list[LoopThread] = []
+
+
+@atexit.register
+def _stand_still() -> None:
+    for thread in _started:
+        thread.stand_still()
+
+
+def _sleep_for_ever(asleep: threading.Event) -> None:
+    asleep.set()
+    threading.Event().wait()
 
 
 def result_of(future: Future[T]) -> T:

@@ -46,7 +46,8 @@ def client(broker):
 class Nobody:
     """Stands for the thread of the event loop where nothing may be handed to it."""
 
-    here = True
+    def check(self):
+        pass
 
     def post(self, *_):
         raise AssertionError("not sent directly")
@@ -323,3 +324,42 @@ else:
     told = "the client belongs to the parent process: make one after the fork"
     assert said == ["id-1", told, told, told, "id-2"]
     assert broker.sequences == [1, 2]
+
+
+def test_timers_do_not_go_off_when_the_interpreter_is_gone(broker):
+    """The C library sleeps at the end of the program for as many microseconds as its exit status says."""
+    with run_script(
+        """
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+libc.on_exit(libc.usleep, None)
+loop = client._thread._loop
+loop.call_soon_threadsafe(loop.call_later, 0.3, print)
+client.close()
+del client
+time.sleep(0.1)
+sys.exit(900_000)
+""",
+        broker.addr,
+    ) as program:
+        assert program.wait(30) == 900_000 % 256
+
+
+def test_what_a_program_does_with_its_client_at_its_very_end(broker):
+    """What was registered after the import of fila works; what was registered before is told, and does not wait."""
+    program = f"""
+import atexit
+def last():
+    for call in (client.list_queues, lambda: client.enqueue_many("q", [b"x"]), lambda: client.ack("q", "x")):
+        try:
+            call()
+        except ClientClosedError as error:
+            print(error)
+    client.close()
+atexit.register(last)
+from fila import Client, ClientClosedError
+atexit.register(lambda: print(client.enqueue_many("q", [b"x"])))
+client = Client({broker.addr!r}, timeout=30)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    assert ended.stdout.splitlines() == ["['id-1']", *["the process is about to end"] * 3]
