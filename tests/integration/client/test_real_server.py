@@ -17,25 +17,29 @@ def server(tmp_path):
         print(process.log)
 
 
-def drain(client: Client, queue: str, silence_s: float = 1.0) -> list[bytes]:
+def drain(client: Client, queue: str) -> list[bytes]:
     """Payloads of all that is in the queue, acked."""
     payloads: list[bytes] = []
     consumer = client.consume_batches(queue)
-    last = time.monotonic()
+    deadline = time.monotonic() + 60
 
-    def close_when_silent():
-        while time.monotonic() - last < silence_s:
+    def close_when_empty():
+        while not is_empty(client, queue) and time.monotonic() < deadline:
             time.sleep(0.05)
         consumer.close()
 
-    watch = threading.Thread(target=close_when_silent)
+    watch = threading.Thread(target=close_when_empty)
     watch.start()
     for batch in consumer:
         payloads += [message.payload for message in batch]
         client.ack_many(batch)
-        last = time.monotonic()
     watch.join()
     return payloads
+
+
+def is_empty(client: Client, queue: str) -> bool:
+    found = client.queue_stats(queue).summary
+    return found.depth == found.in_flight == 0
 
 
 @pytest.mark.parametrize("stop", ["kill", "stop"])
