@@ -65,7 +65,7 @@ def test_silence_ends_the_wait():
         yield from (1, 2)
         never.wait(30)
 
-    assert list(until_silent(items(), 0.05)) == [1, 2]
+    assert list(until_silent(items(), 0.5)) == [1, 2]
 
 
 def test_a_failure_while_waiting_is_raised():
