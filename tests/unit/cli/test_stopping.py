@@ -66,3 +66,30 @@ print(signal.getsignal(signal.SIGINT) is before, signal.set_wakeup_fd(-1))
 """
     ) as polite:
         assert polite.communicate(timeout=LONG)[0] == "told\nTrue -1\n"
+
+
+def test_a_signal_to_a_child_is_not_for_its_parent():
+    with program(
+        """
+import multiprocessing
+context = multiprocessing.get_context("fork")
+ended = []
+def work():
+    here, there = context.Pipe()
+    child = context.Process(target=lambda: there.send("here") or time.sleep(600))
+    child.start()
+    here.recv()
+    child.terminate()
+    child.join()
+    ended.append(child.exitcode)
+    os.kill(os.getpid(), signal.SIGTERM)
+with stop_signals() as wait_for_signal:
+    threading.Thread(target=work).start()
+    wait_for_signal()
+    print(ended)
+"""
+    ) as parent:
+        try:
+            assert parent.communicate(timeout=LONG)[0] == f"[{-signal.SIGTERM}]\n"
+        finally:
+            parent.kill()
