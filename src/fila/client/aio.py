@@ -248,7 +248,11 @@ class AsyncClient:
         QueueNotFoundError, or InvalidArgumentError when it is no dead-letter queue.
         """
         request = redrive_request(dlq, chosen)
-        return await self._session().browser.redrive(request, Sweep(count, dry_run, rate, on_progress))
+        done = 0
+        async for done in self._session().browser.redrive(request, Sweep(count, dry_run, rate)):
+            if on_progress is not None:
+                on_progress(done)
+        return done
 
     async def purge(
         self,
@@ -267,7 +271,11 @@ class AsyncClient:
         unless `any_queue` is set.
         """
         request = purge_request(queue, any_queue, chosen)
-        return await self._session().browser.purge(request, Sweep(count, dry_run, rate, on_progress))
+        done = 0
+        async for done in self._session().browser.purge(request, Sweep(count, dry_run, rate)):
+            if on_progress is not None:
+                on_progress(done)
+        return done
 
     async def set_config(self, key: str, value: str) -> None:
         """Set an entry of the runtime configuration. Raises InvalidArgumentError."""

@@ -6,7 +6,7 @@ them, progress can be told, and whoever stops it stops it soon.
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypedDict
@@ -92,7 +92,6 @@ class Sweep:
     count: int | None
     dry_run: bool
     rate: float | None
-    on_progress: Progress | None
 
     def check(self) -> None:
         """Raises InvalidArgumentError."""
@@ -122,26 +121,30 @@ class Browser:
                 return PeekPage(tuple(found), page.cursor)
             request.cursor = page.cursor
 
-    async def redrive(self, request: admin_pb2.RedriveRequest, sweep: Sweep) -> int:
+    def redrive(self, request: admin_pb2.RedriveRequest, sweep: Sweep) -> AsyncIterator[int]:
+        """Goes on for as long as somebody asks how many there are by now."""
+
         async def step(count: int, cursor: str) -> tuple[int, str]:
             request.count, request.cursor = count, cursor
             response = await self._call(self._stub.Redrive, request)
             return response.redriven, response.cursor
 
         request.dry_run, request.bounded = sweep.dry_run, True
-        return await _sweep(step, sweep)
+        return _sweep(step, sweep)
 
-    async def purge(self, request: admin_pb2.PurgeRequest, sweep: Sweep) -> int:
+    def purge(self, request: admin_pb2.PurgeRequest, sweep: Sweep) -> AsyncIterator[int]:
+        """Goes on for as long as somebody asks how many there are by now."""
+
         async def step(count: int, cursor: str) -> tuple[int, str]:
             request.count, request.cursor = count, cursor
             response = await self._call(self._stub.Purge, request)
             return response.purged, response.cursor
 
         request.dry_run, request.bounded = sweep.dry_run, True
-        return await _sweep(step, sweep)
+        return _sweep(step, sweep)
 
 
-async def _sweep(step: Callable[[int, str], Awaitable[tuple[int, str]]], sweep: Sweep) -> int:
+async def _sweep(step: Callable[[int, str], Awaitable[tuple[int, str]]], sweep: Sweep) -> AsyncIterator[int]:
     sweep.check()
     rate = None if sweep.dry_run else sweep.rate
     at_once = _AT_ONCE if rate is None else max(1, int(rate / _STEPS_A_SECOND))
@@ -151,10 +154,9 @@ async def _sweep(step: Callable[[int, str], Awaitable[tuple[int, str]]], sweep: 
         left = at_once if sweep.count is None else min(at_once, sweep.count - done)
         count, cursor = await step(left, cursor)
         done += count
-        if sweep.on_progress is not None:
-            sweep.on_progress(done)
+        yield done
         if not cursor or done == sweep.count:
-            return done
+            return
         if rate is not None:
             await asyncio.sleep(began + done / rate - loop.time())
 

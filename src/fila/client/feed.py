@@ -44,7 +44,7 @@ class Feed(Generic[D]):
         self._request = request
         self._make = make
         self._messages: deque[D] = deque()
-        self._waiting: Reply | None = None
+        self._waiting: list[Reply] = []
         self._ended = False
         self._opened = asyncio.Event()
         self._visibility_s = 0.0
@@ -78,8 +78,12 @@ class Feed(Generic[D]):
             return taken or None
 
     def notify(self, reply: Reply) -> None:
-        """`reply` gets True when there are messages, False when the feed was closed, or the FilaError that ended it."""
-        self._waiting = reply
+        """`reply` gets True when there are messages, False when the feed was closed, or the FilaError that ended it.
+
+        Several may wait: all of them are told, and those who then find nothing ask again.
+        """
+        self._waiting = [other for other in self._waiting if not other.done()]
+        self._waiting.append(reply)
         self._tell()
 
     def close(self) -> None:
@@ -158,12 +162,13 @@ class Feed(Generic[D]):
         self._tell()
 
     def _tell(self) -> None:
-        if self._waiting is None or not (self._messages or self._ended):
+        if not self._waiting or not (self._messages or self._ended):
             return
-        reply, self._waiting = self._waiting, None
-        if reply.done():
-            return
-        if self._error is not None and not self._messages:
-            reply.set_exception(self._error)
-        else:
-            reply.set_result(bool(self._messages))
+        waiting, self._waiting = self._waiting, []
+        for reply in waiting:
+            if reply.done():
+                continue
+            if self._error is not None and not self._messages:
+                reply.set_exception(self._error)
+            else:
+                reply.set_result(bool(self._messages))

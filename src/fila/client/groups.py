@@ -358,18 +358,21 @@ async def read_queue_packed(
 
 def blocking(thread: LoopThread, pieces: AsyncIterator[R]) -> Iterator[R]:
     """What an asynchronous iterator gives, for programs that block."""
+    busy = asyncio.Lock()  # a piece that nobody waits for any more ends before the whole is closed
 
     async def piece() -> R | None:
-        return await anext(pieces, None)
+        async with busy:
+            return await anext(pieces, None)
 
     async def close() -> None:
-        await pieces.aclose()  # type: ignore[attr-defined]  # it is a generator
+        async with busy:
+            await pieces.aclose()  # type: ignore[attr-defined]  # it is a generator
 
     try:
         while (given := thread.run(piece())) is not None:
             yield given
     finally:
-        thread.run(close())
+        thread.finish(close)
 
 
 def _claim(info: pb.ClaimInfo) -> Claim:

@@ -81,6 +81,8 @@ class Client:
         self._settles = Direct(addr, SETTLE, SettleCodec(), timeout)
         self._hang_up = weakref.finalize(self, _close_all, (self._enqueues, self._settles))
         self._session = self._thread.run(_open(addr, timeout))
+        self._let_go = weakref.finalize(self, self._thread.spawn, self._session.close)
+        self._hang_up.atexit = self._let_go.atexit = False  # what runs at the end of a program may still use it
 
     def __enter__(self) -> Self:
         return self
@@ -93,11 +95,7 @@ class Client:
     def close(self) -> None:
         """Close the connection. Calls under way in other threads raise ClientClosedError, consumers end."""
         self._hang_up()
-        if self._thread.here:
-            self._thread.run(self._session.close())
-
-    def __del__(self) -> None:
-        self._thread.spawn(self._session.close)
+        self._thread.finish(self._session.close)
 
     def enqueue(
         self,
@@ -265,7 +263,11 @@ class Client:
         QueueNotFoundError, or InvalidArgumentError when it is no dead-letter queue.
         """
         request = redrive_request(dlq, chosen)
-        return self._thread.run(self._session.browser.redrive(request, Sweep(count, dry_run, rate, on_progress)))
+        done = 0
+        for done in blocking(self._thread, self._session.browser.redrive(request, Sweep(count, dry_run, rate))):
+            if on_progress is not None:
+                on_progress(done)
+        return done
 
     def purge(
         self,
@@ -284,7 +286,11 @@ class Client:
         unless `any_queue` is set.
         """
         request = purge_request(queue, any_queue, chosen)
-        return self._thread.run(self._session.browser.purge(request, Sweep(count, dry_run, rate, on_progress)))
+        done = 0
+        for done in blocking(self._thread, self._session.browser.purge(request, Sweep(count, dry_run, rate))):
+            if on_progress is not None:
+                on_progress(done)
+        return done
 
     def set_config(self, key: str, value: str) -> None:
         """Set an entry of the runtime configuration. Raises InvalidArgumentError."""
@@ -377,10 +383,12 @@ class Client:
     def _send_one(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
         sent: ThreadReply[list[str | FilaError]] = ThreadReply()
         if not self._enqueues.submit(Enqueue(sent, self._deadline(), chunk)):
+            self._thread.check()
             self._thread.post(self._session.producer.submit, chunk, sent)
         return sent
 
     def _send(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
+        self._thread.check()
         sent: ThreadReply[list[str | FilaError]] = ThreadReply()
         self._thread.post(self._session.producer.submit, chunk, sent)
         return sent
@@ -394,6 +402,7 @@ class Client:
         return settled
 
     def _settle(self, settlements: Sequence[Settlement]) -> ThreadReply[Failures]:
+        self._thread.check()
         settled: ThreadReply[Failures] = ThreadReply()
         self._thread.post(self._session.settler.submit, settlements, settled)
         return settled
@@ -422,6 +431,7 @@ class Consumer(Generic[T]):
 
     def __next__(self) -> T:
         while (taken := self._take()) is None:
+            self._thread.check()
             arrived: ThreadReply[bool] = ThreadReply()
             self._thread.post(self._feed.notify, arrived)
             if not arrived.result():
@@ -430,8 +440,7 @@ class Consumer(Generic[T]):
 
     def close(self) -> None:
         """End the stream: the broker returns what is unsettled at once."""
-        if self._thread.here:
-            self._thread.run(self._session.stopped(self._feed))
+        self._thread.finish(lambda: self._session.stopped(self._feed))
 
     def __enter__(self) -> Self:
         return self

@@ -30,11 +30,14 @@ class LoopThread:
     """
 
     def __init__(self) -> None:
+        _check_in_time()
         self._loop = _new_loop()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._pid: int | None = os.getpid()
+        self._ident = 0
+        _made.append(self)
+        _check_in_time()  # once more: the end either finds it in the list, or was seen here
         threading.Thread(target=self._run, name="fila-client", daemon=True).start()
-        _started.append(self)
 
     @property
     def here(self) -> bool:
@@ -42,20 +45,25 @@ class LoopThread:
         return self._pid == os.getpid()
 
     def check(self) -> None:
-        """Raises ClientClosedError unless it is here."""
+        """Raises unless one may wait for it here: on its own thread, to which callbacks and finalizers may come, one
+        would wait for oneself.
+        """
         if not self.here:
-            raise forked() if self._pid else ClientClosedError("the process is about to end")
+            raise self._gone()
+        if self._ident == threading.get_ident():
+            raise RuntimeError("this is the thread of the client's event loop: a call that blocks would never end")
 
     def post(self, function: Callable[[Unpack[Args]], object], *args: *Args) -> None:
         """Call a function on the loop, some time soon."""
-        self.check()
+        if not self.here:
+            raise self._gone()
         self._loop.call_soon_threadsafe(function, *args)
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine on the loop; `result_of` waits for it."""
         try:
             self.check()
-        except ClientClosedError:
+        except BaseException:
             coroutine.close()
             raise
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -69,6 +77,13 @@ class LoopThread:
         if self.here:
             self.post(self._spawn, make)
 
+    def finish(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run a coroutine that ends something, and wait for it where one may. Nothing when it is not here."""
+        if self._ident == threading.get_ident():
+            self.spawn(make)
+        elif self.here:
+            self.run(make())
+
     def stand_still(self) -> None:
         """Do nothing any more, for the rest of the process. Returns when it is so."""
         if self.here:
@@ -77,23 +92,38 @@ class LoopThread:
             self._loop.call_soon_threadsafe(_sleep_for_ever, asleep)
             asleep.wait(_PATIENCE_S)
 
+    def _gone(self) -> ClientClosedError:
+        return forked() if self._pid else _too_late()
+
     def _spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
         task = self._loop.create_task(make())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _run(self) -> None:
+        self._ident = threading.get_ident()
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
 
-_started: list[LoopThread] = []
+_made: list[LoopThread] = []
+_ending = threading.Event()
 
 
 @atexit.register
 def _stand_still() -> None:
-    for thread in _started:
+    _ending.set()
+    for thread in _made:
         thread.stand_still()
+
+
+def _check_in_time() -> None:
+    if _ending.is_set():
+        raise _too_late()
+
+
+def _too_late() -> ClientClosedError:
+    return ClientClosedError("the process is about to end")
 
 
 def _sleep_for_ever(asleep: threading.Event) -> None:
@@ -102,11 +132,14 @@ def _sleep_for_ever(asleep: threading.Event) -> None:
 
 
 def result_of(future: Future[T]) -> T:
-    """Wait for what was started. Raises ClientClosedError when it was cancelled."""
+    """Wait for what was started. Raises ClientClosedError when it was cancelled. Who stops waiting stops it."""
     try:
         return future.result()
     except CancelledError as error:
         raise ClientClosedError("the client was closed") from error
+    except BaseException:  # such as Ctrl-C; what has ended cannot be cancelled any more
+        future.cancel()
+        raise
 
 
 def shared_loop_thread() -> LoopThread:
