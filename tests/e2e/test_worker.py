@@ -129,6 +129,31 @@ def test_a_changed_file_is_loaded_again(folder, env, fila):
     assert worker.wait(LONG) == 0
 
 
+def test_a_worker_without_a_job_stops_without_any_grace(folder, fila):
+    worker = fila("worker", "shop:app", "--grace", "0")
+    log = folder / "worker.log"
+    until(lambda: "Waiting for jobs" in log.read_text())
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(LONG) == 0
+    assert "before these jobs" not in log.read_text()
+
+
+def test_jobs_are_run_and_finished_when_nobody_reads_the_log_any_more(folder, env):
+    command = [sys.executable, "-m", "fila.cli.main", "worker", "shop:app", "-c", "1"]
+    with subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE) as worker:
+        try:
+            while b"Waiting for jobs" not in worker.stderr.readline():
+                pass
+            worker.stderr.close()
+            run(folder, env, "for n in range(3): shop.write.enqueue(f'{n}.txt', 'x')\nshop.slow.enqueue('late')")
+            until((folder / "late.started").exists)
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(LONG) == 0
+        finally:
+            worker.kill()
+    assert all((folder / name).exists() for name in ("0.txt", "1.txt", "2.txt", "late"))
+
+
 @pytest.mark.parametrize(
     "target, code, text",
     [

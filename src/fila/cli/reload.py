@@ -7,12 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 _POLL_SECONDS = 0.3
+#: SIGHUP comes when the terminal is closed, and to us alone: the run is in a session of its own.
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+#: A shell's exit code for a process that a signal ended is this and the number of the signal.
+_BY_SIGNAL = 128
 #: Folders that hold no source of the user's.
 _SKIPPED = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".tox"})
 
@@ -20,28 +25,27 @@ Files = frozenset[tuple[str, int]]
 
 
 def run_reloading(arguments: Sequence[str], folder: Path) -> int:
-    """Run `fila` with these arguments, and again after each change, until interrupted. Returns the last exit code.
+    """Run `fila` with these arguments, and again after each change, until told to stop. Returns the last exit code.
 
     A run that fails, over a mistake that was just saved, is followed by the next change.
     """
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    files = python_files(folder)
-    process = _start(arguments)
-    try:
-        while process.poll() != 0:
-            time.sleep(_POLL_SECONDS)
-            now = python_files(folder)
-            if now != files:
-                changed = min(path for path, _ in now ^ files)
-                click.echo(f"Reloading: {changed} changed", err=True)
-                _stop(process)
-                files, process = now, _start(arguments)
-        return 0
-    except KeyboardInterrupt:
-        return _stop(process)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        _stop(process)
+    with _signals() as told:
+        files = python_files(folder)
+        process = _start(arguments)
+        try:
+            while process.poll() != 0 and not told:
+                time.sleep(_POLL_SECONDS)
+                now = python_files(folder)
+                if now != files:
+                    changed = min(path for path, _ in now ^ files)
+                    click.echo(f"Reloading: {changed} changed", err=True)
+                    _stop(process, told)
+                    files = now
+                    if not told:
+                        process = _start(arguments)
+        finally:
+            code = _stop(process, told)
+    return code
 
 
 def python_files(folder: Path) -> Files:
@@ -64,11 +68,35 @@ def _start(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "fila.cli.main", *arguments], start_new_session=True)  # noqa: S603
 
 
-def _stop(process: subprocess.Popen[bytes]) -> int:
+def _stop(process: subprocess.Popen[bytes], told: Sequence[int]) -> int:
+    """End the run as soon as its jobs are finished, or, when told a second time, at once. Returns its exit code."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
-    return process.wait()
+    hurried = False
+    while True:
+        try:
+            code = process.wait(_POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            if len(told) > 1 and not hurried:
+                hurried = True
+                process.send_signal(signal.SIGINT if told[-1] == signal.SIGINT else signal.SIGTERM)
+        else:
+            return code if code >= 0 else _BY_SIGNAL - code
 
 
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
+@contextmanager
+def _signals() -> Iterator[Sequence[int]]:
+    """The signals that came and ask to stop; what is being done when they come is not interrupted.
+
+    A signal that is ignored, as by nohup, stays ignored.
+    """
+    told: list[int] = []
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    handled = [number for number, handler in before.items() if handler != signal.SIG_IGN]
+    try:
+        for number in handled:
+            signal.signal(number, lambda received, _frame: told.append(received))
+        yield told
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +113,7 @@ def worker(
         workers.start()
         wait_for_signal()
         if workers.busy:
-            click.echo(f"Stopping: {output.count(workers.busy, 'job')} to finish (again to leave at once)", err=True)
+            _say(f"Stopping: {output.count(workers.busy, 'job')} to finish (again to leave at once)")
         finished = workers.stop()
     app.close()
     _part(log.counts, time.monotonic() - started)
@@ -163,16 +163,23 @@ def load(target: str) -> App:
 
 
 class LiveLog(logging.Handler):
-    """A line for each job that ended; other logs as they are."""
+    """A line for each job that ended; other logs as they are. Jobs go on when nobody reads them any more."""
 
     def __init__(self, *, verbose: bool) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
         self.task_width = 0
         self._verbose = verbose
-        self._colour = output.wants_colour(sys.stderr)
+        self._colour = sys.stderr is not None and output.wants_colour(sys.stderr)
 
     def emit(self, record: logging.LogRecord) -> None:
+        try:
+            click.echo(self._line(record), err=True, color=self._colour)
+        except Exception:  # noqa: BLE001  as any logging handler does
+            with suppress(Exception):  # which would tell of it on the same stderr
+                self.handleError(record)
+
+    def _line(self, record: logging.LogRecord) -> str:
         outcome = getattr(record, "outcome", None)
         if isinstance(outcome, str):
             self.counts[outcome] += 1
@@ -182,7 +189,7 @@ class LiveLog(logging.Handler):
             line = f"{self._moment(record)}  {record.levelname.lower():<8}  {said}"
         if record.exc_info and (self._verbose or outcome is None):
             line += "\n" + output.printable(logging.Formatter().formatException(record.exc_info), keep="\n")
-        click.echo(line, err=True, color=self._colour)
+        return line
 
     def _job_line(self, record: logging.LogRecord, outcome: str) -> str:
         fields = record.__dict__
@@ -228,19 +235,25 @@ def _show_jobs(*, verbose: bool) -> LiveLog:
 def _greet(app: App, target: str, workers: Worker, concurrency: int) -> None:
     backends = {app.queue(name).snapshot()["backend"] for name in workers.queues}
     tasks = sorted(name for name, task in app.tasks.items() if task.choices.queue in workers.queues)
-    click.echo(f"{target}: {output.count(len(tasks), 'task')} on {', '.join(sorted(backends))}", err=True)
+    _say(f"{target}: {output.count(len(tasks), 'task')} on {', '.join(sorted(backends))}")
     rows = [
         ("queues", ", ".join(workers.queues)),
         ("tasks", ", ".join(tasks) or "none"),
         ("at a time", str(concurrency)),
     ]
     for name, value in rows:
-        click.echo(f"  {name:<10}{output.printable(value)}", err=True)
-    click.echo("Waiting for jobs. Stop with Ctrl-C.", err=True)
+        _say(f"  {name:<10}{output.printable(value)}")
+    _say("Waiting for jobs. Stop with Ctrl-C.")
 
 
 def _part(counts: Counter[str], seconds: float) -> None:
     total = sum(counts.values())
     parts = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common())
     said = f"Stopped after {output.duration_ms(1000 * seconds)}: {output.count(total, 'job')}"
-    click.echo(f"{said} ({parts})" if parts else said, err=True)
+    _say(f"{said} ({parts})" if parts else said)
+
+
+def _say(text: str) -> None:
+    """Write to stderr. Nobody may be there to read it, which is no reason to leave jobs undone."""
+    with suppress(OSError, ValueError):
+        click.echo(text, err=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 logger = logging.getLogger(__name__)
 
@@ -71,5 +72,11 @@ def emit(hooks: Iterable[Hook], event: Event) -> None:
     for hook in hooks:
         try:
             hook(event)
-        except Exception:
-            logger.exception("a hook failed", extra={"event_kind": type(event).__name__})
+        except Exception:  # noqa: BLE001  it is logged
+            complain(logger, "a hook failed", event_kind=type(event).__name__)
+
+
+def complain(log: logging.Logger, message: str, **fields: Any) -> None:
+    """Log the exception at hand. A log that fails takes no thread along."""
+    with suppress(Exception):
+        log.exception(message, extra=fields)  # noqa: LOG004  it is called where one is handled

@@ -3,6 +3,7 @@
 Rules:
 - `_ready` and `_scheduled` are apart, so that a job of the far future, however urgent, never stands before a ready one.
 - Nobody polls: who waits is woken by a job, by the time of the next one, by the end of a claim or by shutdown.
+- Of all who wait one is woken, and so has the watch. Who leaves, with a job or without, hands it on.
 - Time comes from the clock that was given, so tests run whole timelines without waiting.
 """
 
@@ -103,22 +104,11 @@ class PriorityDelayQueue:
         """As `dequeue`, but None as soon as `given_up`, which is asked again after each `wake`."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
-            while not given_up():
-                now = self._clock()
-                self._reclaim(now)
-                self._promote(now)
-                if self._ready_heap:
-                    return self._claim(heapq.heappop(self._ready_heap)[2], now)
-                if self._shutdown:
-                    return None
-                wait = self._wait_seconds(now)
-                if deadline is not None:
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        return None
-                    wait = min(wait, left)
-                self._changed.wait(wait)
-            return None
+            try:
+                return self._await_job(given_up, deadline)
+            finally:
+                # Another watches over what else is ready, the next due time, and the end of a claim that was just made.
+                self._changed.notify()
 
     def ack(self, item: QueueItem) -> None:
         with self._lock:
@@ -234,11 +224,27 @@ class PriorityDelayQueue:
             _, priority, seq, item = heapq.heappop(self._scheduled_heap)
             heapq.heappush(self._ready_heap, (priority, seq, item))
 
+    def _await_job(self, given_up: Callable[[], bool], deadline: float | None) -> QueueItem | None:
+        while not given_up():
+            now = self._clock()
+            self._reclaim(now)
+            self._promote(now)
+            if self._ready_heap:
+                return self._claim(heapq.heappop(self._ready_heap)[2], now)
+            if self._shutdown:
+                return None
+            wait = self._wait_seconds(now)
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return None
+                wait = min(wait, left)
+            self._changed.wait(wait)
+        return None
+
     def _claim(self, item: QueueItem, now: float) -> QueueItem:
         claimed = replace(item, claim=uuid.uuid4().hex)
         self._hold(claimed.claim, claimed, now)
-        # Another takes over the watch: over what else is ready, the next due time, and the end of this claim.
-        self._changed.notify()
         return claimed
 
     def _hold(self, claim: str, item: QueueItem, now: float) -> None:
@@ -266,8 +272,8 @@ class PriorityDelayQueue:
             held = self._claims.get(claim)
             if held is not None and held[1] <= end:
                 del self._claims[claim]
-                logger.warning("took a job back from a silent worker", extra={"job_id": held[0].id})
                 self._place(replace(held[0], attempt=held[0].attempt + 1, ready_at=now, claim=""))
+                logger.warning("took a job back from a silent worker", extra={"job_id": held[0].id})
 
     def _wait_seconds(self, now: float) -> float:
         """Until the next job is due or the next claim ends."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import random
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from fila.jobs.errors import ClaimLost, InvalidSettings, JobsError
-from fila.jobs.events import DepthSeen, JobTaken, emit
+from fila.jobs.events import DepthSeen, JobTaken, complain, emit
 from fila.jobs.item import QueueItem
+from fila.jobs.loop import JobLoop
 from fila.jobs.queue import JobQueue
+from fila.jobs.retry import describe
 from fila.jobs.runner import Handler, JobRunner, RunnerSettings
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,8 @@ _EXTENSIONS = 3
 _DEPTH_SECONDS = 5.0
 #: How often workers that wait for jobs are told to stop.
 _INTERRUPT_SECONDS = 0.1
+#: How long workers without a job may take to leave, whatever the grace. More than a queue needs to end a wait.
+_LEAVE_SECONDS = 5.0
 #: How long to rest when the queue cannot be asked; it grows up to the second number.
 _REST_SECONDS = (0.1, 5.0)
 
@@ -71,13 +75,13 @@ class WorkerPool:
         self._settings = settings or PoolSettings()
         self._run = run or RunnerSettings()
         self._clock = clock
-        self._runner = JobRunner(queue, handler, self._run, await_=self._await)
+        self._loop = JobLoop()
+        self._runner = JobRunner(queue, handler, self._run, await_=self._loop.run)
         self._stopping = threading.Event()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._busy: dict[str, QueueItem] = {}
+        self._busy: dict[threading.Thread, QueueItem] = {}
         self._threads: list[threading.Thread] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
         """Start the workers."""
@@ -99,20 +103,16 @@ class WorkerPool:
             self._queue.shutdown()
         else:
             self._stopping.set()
-        grace = self._settings.grace_seconds if grace_seconds is None else grace_seconds
-        deadline = time.monotonic() + grace
-        for thread in self._threads:
-            self._await_end(thread, deadline)
+        self._await_end(self._at_work, self._settings.grace_seconds if grace_seconds is None else grace_seconds)
+        self._await_end(self._idle, _LEAVE_SECONDS)
         finished = not self.running
-        if not finished:
-            self._stopping.set()
-            with self._lock:
-                logger.error("stopped before these jobs were finished", extra={"job_ids": sorted(self._busy)})
+        self._stopping.set()
         self._stopped.set()
         with self._lock:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.call_soon_threadsafe(loop.stop)
+            job_ids = sorted(item.id for item in self._busy.values())
+        self._loop.stop()
+        if not finished:
+            logger.error("stopped before these jobs were finished", extra={"job_ids": job_ids})
         return finished
 
     @property
@@ -124,7 +124,7 @@ class WorkerPool:
     @property
     def running(self) -> bool:
         """Whether any worker is at work or waiting for it."""
-        return any(thread.is_alive() for thread in self._threads)
+        return bool(self._at_work())
 
     def __enter__(self) -> Self:
         self.start()
@@ -143,29 +143,51 @@ class WorkerPool:
                 if item is None and self._queue.snapshot()["shutdown"]:
                     return
                 rest = _REST_SECONDS[0]
-            except Exception:
-                logger.exception("the queue cannot be asked for jobs", extra={"queue": self._run.name})
+            except Exception:  # noqa: BLE001  it is logged
+                complain(logger, "the queue cannot be asked for jobs", queue=self._run.name)
                 self._stopping.wait(rest)
                 rest = min(rest * 2, _REST_SECONDS[1])
                 continue
             if item is not None:
                 self._run_one(item)
 
-    def _await_end(self, thread: threading.Thread, deadline: float) -> None:
-        while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+    def _at_work(self) -> list[threading.Thread]:
+        return [thread for thread in self._threads if thread.is_alive()]
+
+    def _idle(self) -> list[threading.Thread]:
+        with self._lock:
+            return [thread for thread in self._at_work() if thread not in self._busy]
+
+    def _await_end(self, threads: Callable[[], list[threading.Thread]], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and (waiting := threads()):
             if self._stopping.is_set():
                 self._queue.interrupt()  # again and again: a worker may have been about to wait
-            thread.join(min(left, _INTERRUPT_SECONDS))
+            waiting[0].join(min(left, _INTERRUPT_SECONDS))
 
     def _run_one(self, item: QueueItem) -> None:
-        emit(self._run.hooks, JobTaken(self._run.name, max(0.0, self._clock() - item.ready_at)))
+        worker = threading.current_thread()
         with self._lock:
-            self._busy[item.id] = item
+            self._busy[worker] = item
         try:
+            emit(self._run.hooks, JobTaken(self._run.name, max(0.0, self._clock() - item.ready_at)))
             self._runner.run(item)
+        except BaseException as error:  # noqa: BLE001  whatever went wrong, the worker is there for the next job
+            self._give_back(item, error)
         finally:
             with self._lock:
-                self._busy.pop(item.id, None)
+                del self._busy[worker]
+
+    def _give_back(self, item: QueueItem, error: BaseException) -> None:
+        """What surrounds a job has failed. Unless it is settled already, it comes again and counts an attempt."""
+        complain(logger, "a job could not be run to its end", job_id=item.id, queue=self._run.name)
+        try:
+            delay = self._run.retry.wait_seconds(item.attempt, random.random)
+            self._queue.retry(item, delay, error=describe(error))
+        except ClaimLost:
+            pass  # it was settled
+        except Exception:  # noqa: BLE001  it is logged
+            complain(logger, "a job could not be given back; its claim ends", job_id=item.id, queue=self._run.name)
 
     def _keep(self) -> None:
         """Extend the claims of what is being run, and look at the depth."""
@@ -173,12 +195,15 @@ class WorkerPool:
         due = {"lease": time.monotonic() + lease, "depth": time.monotonic()}
         while not self._stopped.wait(max(0.0, min(due.values()) - time.monotonic())):
             now = time.monotonic()
-            if now >= due["lease"]:
-                due["lease"] = now + lease
-                self._extend()
-            if now >= due["depth"]:
-                due["depth"] = now + _DEPTH_SECONDS
-                self._tell_depth()
+            try:
+                if now >= due["lease"]:
+                    due["lease"] = now + lease
+                    self._extend()
+                if now >= due["depth"]:
+                    due["depth"] = now + _DEPTH_SECONDS
+                    self._tell_depth()
+            except Exception:  # noqa: BLE001  it is logged
+                complain(logger, "the claims or the depth could not be looked after", queue=self._run.name)
 
     def _extend(self) -> None:
         with self._lock:
@@ -188,11 +213,11 @@ class WorkerPool:
                 self._queue.extend(item)
             except ClaimLost:
                 with self._lock:
-                    still = item.id in self._busy
+                    still = any(each is item for each in self._busy.values())
                 if still:
                     logger.warning("the claim of a running job is lost", extra={"job_id": item.id})
-            except Exception:
-                logger.exception("a claim could not be extended", extra={"job_id": item.id})
+            except Exception:  # noqa: BLE001  it is logged
+                complain(logger, "a claim could not be extended", job_id=item.id)
 
     def _tell_depth(self) -> None:
         if self._run.hooks:
@@ -200,22 +225,3 @@ class WorkerPool:
                 emit(self._run.hooks, DepthSeen(self._run.name, self._queue.snapshot()["depth"]))
             except JobsError:
                 logger.warning("the depth of the queue is not known", extra={"queue": self._run.name})
-
-    def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_live, args=(self._loop,), name="fila-worker-loop", daemon=True).start()
-            loop = self._loop
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
-
-
-def _live(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()

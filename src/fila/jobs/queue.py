@@ -60,7 +60,7 @@ class JobQueue(Protocol):
         """Claim the next job, waiting up to `timeout` seconds (None: as long as it takes, 0: not at all).
 
         None means that the time was over, that the wait was interrupted, or that the queue was shut down and nothing is
-        ready.
+        ready. Raises QueueUnavailable when nothing can come any more, as in a child of the process.
         """
 
     def interrupt(self) -> None:

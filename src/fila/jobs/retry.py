@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fila.jobs.errors import Defer, InvalidSettings, Reject, Retry
+from fila.jobs.errors import Defer, InvalidJob, InvalidSettings, Reject, Retry
+from fila.jobs.intake import MAX_DELAY_SECONDS, checked_delay
 
 Random = Callable[[], float]  #: a number from 0 up to 1
 
@@ -67,19 +68,40 @@ class RetryPolicy:
         return min(self.cap_seconds, wait * (1 + self.jitter * (2 * random() - 1)))
 
     def decide(self, attempt: int, error: BaseException, random: Random) -> Decision:
-        """What the error of this attempt means. What a handler says itself goes before the policy."""
+        """What the error of this attempt means. What a handler says itself goes before the policy.
+
+        Raises InvalidSettings when a handler asks for a wait that cannot be.
+        """
         if isinstance(error, Defer):
-            return DeferFor(max(0.0, error.delay_seconds))
+            return DeferFor(_asked_seconds(error, error.delay_seconds))
+        asked = error.delay_seconds if isinstance(error, Retry) else None
+        asked = None if asked is None else _asked_seconds(error, asked)
         reason = describe(error)
         if isinstance(error, (Reject, *self.never)):
             return GiveUp(reason)
         if attempt >= self.max_attempts:
             return GiveUp(f"{reason} (attempt {attempt} of {self.max_attempts})")
-        if isinstance(error, Retry) and error.delay_seconds is not None:
-            return RetryIn(max(0.0, error.delay_seconds))
-        return RetryIn(self.wait_seconds(attempt, random))
+        return RetryIn(self.wait_seconds(attempt, random) if asked is None else asked)
 
 
 def describe(error: BaseException) -> str:
     """The error in one line, for logs and dead letters."""
-    return f"{type(error).__name__}: {error}"[:1000]
+    return f"{type(error).__name__}: {text_of(error)}"[:1000]
+
+
+def text_of(error: BaseException) -> str:
+    """What the error says of itself, if it can."""
+    try:
+        return str(error)
+    except Exception as failed:  # noqa: BLE001  the error at hand matters, not that one
+        return f"(no text: its __str__ raised {type(failed).__name__})"
+
+
+def _asked_seconds(error: BaseException, seconds: float) -> float:
+    try:
+        return checked_delay(max(seconds, 0.0))
+    except (TypeError, ValueError, OverflowError, InvalidJob) as wrong:
+        kind = type(error).__name__
+        raise InvalidSettings(
+            f"{kind}(delay_seconds={seconds!r}): expected a number of seconds, at most {MAX_DELAY_SECONDS:.0f}"
+        ) from wrong

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from fila.jobs.context import JobContext, _current
-from fila.jobs.errors import ClaimLost, JobsError
+from fila.jobs.errors import ClaimLost
 from fila.jobs.events import Hook, JobEnded, Outcome, emit
 from fila.jobs.item import QueueItem
 from fila.jobs.queue import JobQueue
-from fila.jobs.retry import Decision, DeferFor, GiveUp, RetryIn, RetryPolicy, describe
+from fila.jobs.retry import Decision, DeferFor, GiveUp, RetryIn, RetryPolicy, describe, text_of
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +94,9 @@ class JobRunner:
         """Run the job and settle it. Raises nothing but what ends the process."""
         started = self._timer()
         error: BaseException | None = None
-        policy = self._policy(item)
+        policy = self._settings.retry
         try:
+            policy = self._policy(item)
             if item.attempt > policy.max_attempts:
                 outcome = self._bury_lost(item)
             else:
@@ -106,8 +107,7 @@ class JobRunner:
             # The work is done or was given up; whoever has the claim now finds that out by its own means.
             error, outcome = lost, "lost"
         except BaseException as raised:  # noqa: BLE001  a job must not take its worker with it
-            error = raised
-            outcome = self._settle_failure(item, raised, policy)
+            outcome, error = self._settle_failure(item, raised, policy)
         seconds = self._timer() - started
         self._log(item, outcome, seconds, error)
         kind = None if error is None else type(error).__name__
@@ -147,16 +147,20 @@ class JobRunner:
         self._queue.bury(item, reason)
         return "dead"
 
-    def _settle_failure(self, item: QueueItem, error: BaseException, policy: RetryPolicy) -> Outcome:
-        decision = policy.decide(item.attempt, error, random.random)
+    def _settle_failure(
+        self, item: QueueItem, error: BaseException, policy: RetryPolicy
+    ) -> tuple[Outcome, BaseException]:
+        """What became of the job, and over which error."""
+        # A decision that fails is an error of the job like others; a policy that cannot decide about that is no help.
+        decision, error = _decide(item, error, policy, policy, RetryPolicy())
         if not isinstance(decision, DeferFor):
             _remember(item, error)
         try:
-            return self._carry_out(item, decision, error)
-        except JobsError:
+            return self._carry_out(item, decision, error), error
+        except Exception:
             # The job is not lost: its claim ends, and it comes again.
             logger.exception("a failed job could not be settled", extra=self._fields(item))
-            return "lost"
+            return "lost", error
 
     def _carry_out(self, item: QueueItem, decision: Decision, error: BaseException) -> Outcome:
         match decision:
@@ -198,13 +202,25 @@ def task_of(item: QueueItem) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def _decide(
+    item: QueueItem, error: BaseException, policy: RetryPolicy, *others: RetryPolicy
+) -> tuple[Decision, BaseException]:
+    """A decision, and the error that it is about: one that comes up in deciding takes the place of the first."""
+    try:
+        return policy.decide(item.attempt, error, random.random), error
+    except Exception as failed:
+        if not others:
+            raise
+        return _decide(item, failed, *others)
+
+
 def _remember(item: QueueItem, error: BaseException) -> None:
     job = item.job
     report = job.get("affiliate_report_id") if isinstance(job, Mapping) else getattr(job, "affiliate_report_id", None)
     LAST_EXCEPTIONS.append(
         {
             "report_id": report,
-            "error": str(error),
+            "error": text_of(error),
             "type": type(error).__name__,
             "job_id": item.id,
             "correlation_id": item.correlation_id,

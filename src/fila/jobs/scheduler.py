@@ -81,7 +81,7 @@ class RetryScheduler:
         self._thread: threading.Thread | None = None
 
     def run_once(self) -> int:
-        """Enqueue what is due within the horizon. Returns how much it was."""
+        """Enqueue what is due within the horizon, or one batch of it once stopped. Returns how much it was."""
         count = 0
         while True:
             now = self._clock()
@@ -97,7 +97,8 @@ class RetryScheduler:
                 )
                 self._source.mark([retry.id])
             count += len(batch)
-            if len(batch) < self._settings.batch:
+            # A batch is never left in the middle: a source may hold what it has named.
+            if len(batch) < self._settings.batch or self._stopping.is_set():
                 return count
 
     def start(self) -> None:
@@ -107,9 +108,10 @@ class RetryScheduler:
         self._thread = threading.Thread(target=self._live, name="fila-retry-scheduler", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, *, wait: bool = True) -> None:
+        """Ask no more. What is at hand, at most a batch, is enqueued; without `wait`, after the return."""
         self._stopping.set()
-        if self._thread is not None:
+        if wait and self._thread is not None:
             self._thread.join()
 
     def _live(self) -> None:

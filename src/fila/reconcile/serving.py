@@ -1,5 +1,9 @@
-"""An ASGI application on a port, in a thread of its own. Signals are the business of whoever started it."""
+"""An ASGI application on a port, in a thread of its own. Signals are the business of whoever started it.
 
+The thread ends before the process does: a timer of uvloop's that went off when the interpreter is gone would crash it.
+"""
+
+import atexit
 import logging
 import socket
 import threading
@@ -35,21 +39,20 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name=f"http-{self.port}", daemon=True)
 
     def start(self) -> None:
-        """Answer in a thread. Returns when requests are answered."""
+        """Answer in a thread. Returns when requests are answered. Raises RuntimeError, and then nothing is left."""
         self._thread.start()
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._server.started:
-            if time.monotonic() > deadline or not self._thread.is_alive():
-                raise RuntimeError("the HTTP server did not start")
-            time.sleep(0.002)
+        atexit.register(self._cut)
+        try:
+            self._await_start()
+        except BaseException:
+            atexit.unregister(self._cut)
+            self._cut()
+            raise
 
     def stop(self, *, wait: bool = True) -> None:
         """Finish the requests under way and close; without `wait`, cut them."""
-        self._server.should_exit = True
-        self._server.force_exit = not wait
-        if self._thread.is_alive():
-            self._thread.join()
-        self._socket.close()
+        atexit.unregister(self._cut)
+        self._end(wait=wait, patience_s=None)
 
     def __enter__(self) -> Self:
         self.start()
@@ -57,6 +60,24 @@ class HttpServer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
+
+    def _await_start(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise RuntimeError("the HTTP server did not start")
+            time.sleep(0.002)
+
+    def _cut(self) -> None:
+        """Stop, and do not wait for ever: not for a start that hangs, nor at the end of the process for a handler."""
+        self._end(wait=False, patience_s=STOP_TIMEOUT_S)
+
+    def _end(self, *, wait: bool, patience_s: float | None) -> None:
+        self._server.force_exit = not wait
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(patience_s)
+        self._socket.close()
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])

@@ -85,8 +85,10 @@ class Worker:
 
     def stop(self) -> bool:
         """Finish what is being done. Returns whether that was possible in time."""
+        self.scheduler.stop(wait=False)  # both are told at once: neither goes on while the other ends
+        finished = self.pool.stop(drain=False)
         self.scheduler.stop()
-        return self.pool.stop(drain=False)
+        return finished
 
     def __enter__(self) -> Self:
         self.start()

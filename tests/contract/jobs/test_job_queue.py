@@ -292,6 +292,23 @@ def test_each_of_many_waiters_gets_a_job(queue):
     assert sorted(came) == list(range(8))
 
 
+def test_who_leaves_without_a_job_leaves_nobody_asleep(backend, queue):
+    """One waiter is woken to wait until a job is due. If it has no time for that, another one has."""
+    came = []
+    waiters = [
+        threading.Thread(target=lambda left=left: came.append(queue.dequeue(left)), daemon=True)
+        for left in (3 * SOON, 3 * LONG)
+    ]
+    for waiter in waiters:
+        waiter.start()
+        time.sleep(0.1)
+    queue.enqueue("later", delay_seconds=5 * SOON)
+    waiters[0].join(LONG)
+    backend.advance(5 * SOON)
+    waiters[1].join(LONG)
+    assert [item.job for item in came if item is not None] == ["later"]
+
+
 def test_who_waits_is_told_of_shutdown(queue):
     came = []
     waiters = [threading.Thread(target=lambda: came.append(queue.dequeue())) for _ in range(3)]

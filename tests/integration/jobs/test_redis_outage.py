@@ -20,6 +20,19 @@ def until(condition, seconds=LONG):
         time.sleep(0.01)
 
 
+def break_log(monkeypatch, module, *levels):
+    """Nothing can be logged there at these levels. Returns what was tried."""
+    tried = []
+
+    def fail(text, *_, **__):
+        tried.append(text)
+        raise OSError("no space left on device")
+
+    for level in levels:
+        monkeypatch.setattr(f"fila.jobs.redis.{module}.logger.{level}", fail)
+    return tried
+
+
 def drain(queue):
     jobs = []
     while (item := queue.dequeue(0.2)) is not None:
@@ -78,12 +91,73 @@ def test_the_queue_says_loudly_that_redis_is_away_and_back(redis_server, make_qu
         redis_server.kill()
         queue.enqueue(2)
         redis_server.start()
-        until(lambda: queue.redis_active)
+        until(lambda: "Redis is back" in caplog.text)
     texts = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert ("ERROR", "Redis is away: going on in memory") in texts
     assert ("WARNING", "Redis is back") in texts
-    until(lambda: len(seen) == 2)
     assert seen == [RedisSeen(healthy=False), RedisSeen(healthy=True)]
+
+
+def test_a_log_that_fails_keeps_nobody_from_redis(redis_server, make_queue, monkeypatch):
+    """Neither what is owed, nor who watches for its return, nor who waits on memory meanwhile."""
+    seen, came = [], []
+    queue, other = make_queue(hooks=[seen.append]), make_queue()
+    queue.enqueue("done")
+    done = queue.dequeue(LONG)
+    redis_server.kill()
+    with monkeypatch.context() as broken:
+        tried = break_log(broken, "queue", "debug", "warning", "error", "exception")
+        queue.ack(done)
+        until(lambda: tried.count("Redis is still away") > 1)
+        waiter = threading.Thread(target=lambda: came.append(queue.dequeue(2 * LONG)), daemon=True)
+        waiter.start()
+        redis_server.start()
+        until(lambda: queue.redis_active and "Redis is back" in tried)
+    other.enqueue("from Redis")
+    waiter.join(LONG)
+    assert [item.job for item in came] == ["from Redis"]
+    assert other.snapshot()["claimed"] == 1
+    assert seen == [RedisSeen(healthy=False), RedisSeen(healthy=True)]
+
+
+def test_a_settlement_that_came_too_late_is_owed_once_though_the_log_fails(redis_server, make_queue, monkeypatch):
+    queue, other = make_queue(redis_health_check_interval=1000), make_queue()
+    queue.enqueue("purged")
+    item = queue.dequeue(LONG)
+    redis_server.kill()
+    queue.ack(item)
+    redis_server.start()
+    other.purge()
+    break_log(monkeypatch, "refuge", "warning")
+    assert queue._try_to_return() is False
+    assert queue._try_to_return() is True
+
+
+def test_jobs_that_redis_refuses_stay_here(redis_server, make_queue):
+    """It is there and can be written to, but somebody else uses the key."""
+    queue, other = make_queue(redis_health_check_interval=1000), make_queue()
+    redis_server.kill()
+    queue.enqueue("kept")
+    redis_server.start()
+    other._remote.link.command("SET", "affiliate:ready_queue", "somebody else's")
+    assert queue._try_to_return() is False
+    assert queue.snapshot()["depth"] == 1
+    other._remote.link.command("DEL", "affiliate:ready_queue")
+    assert queue._try_to_return() is True
+    assert drain(other) == ["kept"]
+
+
+def test_closing_gives_back_connections_though_the_log_fails(redis_server, make_queue, monkeypatch):
+    queue, closed = make_queue(), []
+    redis_server.kill()
+    queue.enqueue("lost")
+    close = queue._remote.link.close
+    with monkeypatch.context() as broken:
+        break_log(broken, "queue", "error")
+        broken.setattr(queue._remote.link, "close", lambda: (close(), closed.append(True)))
+        with pytest.raises(OSError, match="no space"):
+            queue.close()
+    assert closed == [True]
 
 
 def test_work_goes_on_in_memory(redis_server, make_queue):

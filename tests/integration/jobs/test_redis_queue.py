@@ -91,6 +91,20 @@ def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue):
     assert "cannot be read" in dead.error
 
 
+def test_a_job_that_cannot_be_read_is_buried_though_the_log_fails(make_queue, monkeypatch):
+    queue = make_queue()
+    broken = queue.enqueue("broken")
+    queue._remote.link.command("HSET", "affiliate:ready_queue:jobs", broken.id, "{not json")
+
+    def fail(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("fila.jobs.redis.remote.logger.exception", fail)
+    with pytest.raises(OSError, match="no space"):
+        queue.dequeue(LONG)
+    assert [dead.item.id for dead in queue.dead_letters()] == [broken.id]
+
+
 def test_a_key_that_somebody_else_uses_is_a_clear_error(make_queue):
     queue = make_queue()
     queue._remote.link.command("RPUSH", "affiliate:ready_queue", "a plain list")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fila.jobs import DataclassCodec, InvalidJob, PriorityDelayQueue, QueueSettings
+from fila.jobs import DataclassCodec, InvalidJob, PriorityDelayQueue, QueueSettings, memory
 from tests.helpers.clock import ManualClock
 
 LONG = 20.0
@@ -23,6 +23,24 @@ def test_who_waits_takes_over_from_a_silent_worker():
     for waiter in waiters:
         waiter.join(LONG)
     assert [item and item.attempt for item in came] == [1, 2]
+
+
+def test_a_log_that_fails_loses_no_job(monkeypatch):
+    clock = ManualClock()
+    queue = PriorityDelayQueue(QueueSettings(lease_seconds=30.0), clock=clock)
+    queue.enqueue("job")
+    queue.dequeue(0)
+    clock.advance(30)
+
+    def fail(*_, **__):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(memory.logger, "warning", fail)
+        with pytest.raises(OSError, match="no space"):
+            queue.dequeue(0)
+    item = queue.dequeue(0)
+    assert (item.job, item.attempt) == ("job", 2)
 
 
 def test_who_waits_gets_a_delayed_job_when_it_is_due():

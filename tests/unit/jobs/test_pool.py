@@ -1,8 +1,11 @@
 """A pool of workers on a queue in memory."""
 
 import asyncio
+import logging
+import sys
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -13,11 +16,12 @@ from fila.jobs import (
     PriorityDelayQueue,
     QueueSettings,
     QueueUnavailable,
+    Retry,
     RetryPolicy,
     RunnerSettings,
     WorkerPool,
 )
-from fila.jobs.events import DepthSeen
+from fila.jobs.events import DepthSeen, JobTaken
 
 LONG = 20.0
 
@@ -104,6 +108,194 @@ def test_a_job_longer_than_the_grace_is_reported(queue, caplog):
     assert pool.stop(grace_seconds=0.05) is False
     assert [record.job_ids for record in caplog.records if hasattr(record, "job_ids")] == [[made.id]]
     go.set()
+
+
+@pytest.mark.parametrize("drain", [True, False])
+def test_workers_without_a_job_need_no_grace(queue, caplog, drain):
+    pool = WorkerPool(queue, print, PoolSettings(concurrency=3, poll_timeout=1000, grace_seconds=0))
+    pool.start()
+    assert pool.stop(drain=drain) is True
+    assert not pool.running
+    assert caplog.records == []
+
+
+def test_without_grace_idle_workers_leave_and_the_busy_one_is_reported(queue, caplog):
+    go = threading.Event()
+    made = queue.enqueue(1)
+    pool = WorkerPool(queue, lambda context: go.wait(LONG), PoolSettings(concurrency=3, poll_timeout=1000))
+    pool.start()
+    until(lambda: pool.busy == 1)
+    assert pool.stop(drain=False, grace_seconds=0) is False
+    assert [record.job_ids for record in caplog.records if hasattr(record, "job_ids")] == [[made.id]]
+    go.set()
+    until(lambda: not pool.running)
+
+
+@pytest.mark.parametrize("wrong", ["text", "wait", "policy"])
+def test_a_failing_job_never_takes_its_worker_along(queue, wrong):
+    class Odd(Exception):
+        def __str__(self):
+            return self.args[1]
+
+    def policy_for(item):
+        return {}["policy"] if item.job == "policy" else None
+
+    def handler(context):
+        if context.job == "text":
+            raise Odd("x")
+        if context.job == "wait":
+            raise Retry(delay_seconds=timedelta(minutes=5))
+        done.set()
+
+    done, run = threading.Event(), RunnerSettings(policy_for=policy_for)
+    queue.enqueue(wrong)
+    queue.enqueue("plain")
+    with WorkerPool(queue, handler, PoolSettings(concurrency=1), run):
+        assert done.wait(LONG)
+        assert queue.snapshot()["scheduled"] == 1
+
+
+def test_a_job_whose_surroundings_fail_is_given_back_and_the_worker_goes_on(queue):
+    """No claim is left behind that would be extended for ever."""
+    attempts, failures = [], [SystemExit(1), SystemExit(2)]
+
+    def hook(event):
+        if isinstance(event, JobTaken) and failures:
+            raise failures.pop()
+
+    queue.enqueue(1)
+    run = RunnerSettings(hooks=[hook], retry=RetryPolicy(base_seconds=0))
+    with WorkerPool(queue, lambda context: attempts.append(context.attempt), PoolSettings(concurrency=1), run) as pool:
+        until(lambda: attempts and not pool.busy)
+    assert attempts == [3]
+    assert queue.snapshot()["claimed"] == queue.snapshot()["depth"] == 0
+
+
+def test_a_log_that_fails_does_not_take_the_worker_along(queue):
+    class Broken(logging.Handler):
+        def emit(self, record):
+            raise OSError("no space left")
+
+    broken, done = Broken(), []
+    logging.getLogger("fila.jobs").addHandler(broken)
+    try:
+        for n in range(3):
+            queue.enqueue(n)
+        run = RunnerSettings(retry=RetryPolicy(max_attempts=1))
+        with WorkerPool(queue, lambda context: done.append(context.job) or 1 / 0, PoolSettings(concurrency=1), run):
+            until(lambda: len(done) == 3)
+    finally:
+        logging.getLogger("fila.jobs").removeHandler(broken)
+    assert queue.snapshot()["dead"] == 3
+
+
+def test_claims_are_extended_even_after_the_depth_could_not_be_told():
+    class Odd(PriorityDelayQueue):
+        def snapshot(self):
+            if threading.current_thread().name == "fila-worker-keeper":
+                raise RuntimeError("odd")
+            return super().snapshot()
+
+        def extend(self, item):
+            extended.set()
+            super().extend(item)
+
+    extended, seen = threading.Event(), []
+    odd = Odd(QueueSettings(lease_seconds=0.3))
+    odd.enqueue(1)
+    run = RunnerSettings(hooks=[lambda event: None])
+    with WorkerPool(odd, lambda context: seen.append(extended.wait(LONG)), PoolSettings(concurrency=1), run):
+        until(lambda: seen)
+    assert seen[0] is True
+
+
+def test_an_async_job_that_exits_fails_as_any_other_and_the_loop_goes_on(queue):
+    exited, together = threading.Event(), asyncio.Event()
+    done = []
+
+    async def handler(context):
+        if context.job == "exit":
+            together.set()
+            sys.exit(1)
+        if context.job == "beside":
+            await together.wait()
+            while not exited.is_set():
+                await asyncio.sleep(0.001)
+        done.append(context.job)
+
+    queue.enqueue("beside")
+    queue.enqueue("exit")
+    pool = WorkerPool(queue, handler, PoolSettings(concurrency=2), RunnerSettings(retry=RetryPolicy(max_attempts=1)))
+    pool.start()
+    until(lambda: queue.snapshot()["dead"] == 1)
+    exited.set()
+    queue.enqueue("later")
+    until(lambda: sorted(done) == ["beside", "later"])
+    assert pool.stop() is True
+    assert queue.dead_letters()[0].error == "SystemExit: 1 (attempt 1 of 1)"
+
+
+def test_a_task_of_an_async_job_that_exits_does_not_end_the_loop(queue):
+    done = []
+
+    async def leave():
+        sys.exit(1)
+
+    async def handler(context):
+        if context.job == "exit":
+            await asyncio.create_task(leave())
+        done.append(context.job)
+
+    queue.enqueue("exit")
+    queue.enqueue("later")
+    pool = WorkerPool(queue, handler, PoolSettings(concurrency=1), RunnerSettings(retry=RetryPolicy(max_attempts=1)))
+    pool.start()
+    until(lambda: done == ["later"])
+    assert pool.stop() is True
+    assert queue.dead_letters()[0].error == "SystemExit: 1 (attempt 1 of 1)"
+
+
+def test_an_async_job_longer_than_the_grace_is_cancelled_and_may_clean_up(queue):
+    started, cleaned = threading.Event(), threading.Event()
+
+    async def handler(context):
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(100):
+                await asyncio.sleep(0)
+            cleaned.set()
+
+    queue.enqueue(1)
+    pool = WorkerPool(queue, handler, PoolSettings(concurrency=1))
+    pool.start()
+    assert started.wait(LONG)
+    assert pool.stop(grace_seconds=0) is False
+    assert cleaned.wait(LONG)
+    until(lambda: not pool.running)
+    assert queue.snapshot()["scheduled"] == 1
+
+
+def test_an_async_job_that_comes_after_the_end_is_given_back(queue):
+    started, go, ran = threading.Event(), threading.Event(), []
+
+    def handler(context):
+        async def rest():
+            ran.append(1)
+
+        started.set()
+        go.wait(LONG)
+        return rest()
+
+    queue.enqueue(1)
+    pool = WorkerPool(queue, handler, PoolSettings(concurrency=1))
+    pool.start()
+    assert started.wait(LONG)
+    assert pool.stop(grace_seconds=0) is False
+    go.set()
+    until(lambda: not pool.running)
+    assert (ran, queue.snapshot()["scheduled"]) == ([], 1)
 
 
 def test_a_long_job_keeps_its_claim(queue):

@@ -1,11 +1,13 @@
 """What becomes of a failed job is decided by values alone."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.jobs import CircuitOpen, Defer, InvalidSettings, Reject, Retry, RetryPolicy
-from fila.jobs.retry import DeferFor, GiveUp, RetryIn
+from fila.jobs.retry import DeferFor, GiveUp, RetryIn, describe
 
 MIDDLE = lambda: 0.5  # noqa: E731  no jitter
 
@@ -52,6 +54,28 @@ def test_a_deferred_job_uses_up_no_attempt_however_often():
     policy = RetryPolicy(max_attempts=1)
     assert policy.decide(1, Defer(delay_seconds=3), MIDDLE) == DeferFor(3)
     assert policy.decide(1, CircuitOpen("open", delay_seconds=9), MIDDLE) == DeferFor(9)
+
+
+@pytest.mark.parametrize("kind", [Retry, Defer])
+@pytest.mark.parametrize(
+    "wrong", [timedelta(minutes=5), "5", float("nan"), float("inf"), 1e12, pytest.param(10**400, id="huge")]
+)
+def test_a_wait_that_cannot_be_is_refused_by_name(kind, wrong):
+    with pytest.raises(InvalidSettings, match=rf"{kind.__name__}\(delay_seconds=.*: expected a number of seconds"):
+        RetryPolicy().decide(1, kind(delay_seconds=wrong), MIDDLE)
+
+
+@pytest.mark.parametrize("kind, decision", [(Retry, RetryIn(0)), (Defer, DeferFor(0))])
+def test_a_wait_that_is_over_is_none(kind, decision):
+    assert RetryPolicy().decide(1, kind(delay_seconds=-3), MIDDLE) == decision
+
+
+def test_an_error_without_a_text_is_described_by_its_type():
+    class Odd(Exception):
+        def __str__(self):
+            return self.args[1]
+
+    assert describe(Odd("x")) == "Odd: (no text: its __str__ raised IndexError)"
 
 
 @pytest.mark.parametrize("wrong", [{"max_attempts": 0}, {"jitter": 2}, {"base_seconds": -1}, {"factor": float("nan")}])

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 
 import pytest
 
@@ -13,6 +14,7 @@ from fila.jobs import (
     PriorityDelayQueue,
     QueueSettings,
     Reject,
+    Retry,
     RetryPolicy,
     RunnerSettings,
     current_job,
@@ -190,6 +192,79 @@ def test_a_job_may_have_a_policy_of_its_own(queue):
     queue.enqueue(1)
     own = RetryPolicy(max_attempts=1)
     assert run(queue, lambda context: 1 / 0, policy_for=lambda item: own) == "dead"
+
+
+def test_an_error_without_a_text_is_a_failure_like_others(queue):
+    LAST_EXCEPTIONS.clear()
+
+    class Odd(Exception):
+        def __str__(self):
+            return self.args[1]
+
+    def handler(context):
+        raise Odd("x")
+
+    queue.enqueue(1)
+    assert run(queue, handler, retry=RetryPolicy(max_attempts=1)) == "dead"
+    [dead] = queue.dead_letters()
+    assert dead.error == "Odd: (no text: its __str__ raised IndexError) (attempt 1 of 1)"
+    [kept] = LAST_EXCEPTIONS
+    assert (kept["type"], kept["error"]) == ("Odd", "(no text: its __str__ raised IndexError)")
+
+
+@pytest.mark.parametrize("kind", [Retry, Defer])
+def test_a_wait_that_cannot_be_is_the_error_of_the_job_and_counts(queue, clock, kind):
+    def handler(context):
+        raise kind("later", delay_seconds=timedelta(minutes=5))
+
+    seen = []
+    queue.enqueue(1)
+    policy = RetryPolicy(max_attempts=7, base_seconds=1, factor=1, jitter=0)
+    for _ in range(6):
+        assert run(queue, handler, retry=policy, hooks=[seen.append]) == "retried"
+        clock.advance(1)
+    assert {event.error for event in seen} == {"InvalidSettings"}
+    assert run(queue, handler, retry=policy) == "dead"
+    text = f"InvalidSettings: {kind.__name__}(delay_seconds=datetime.timedelta(seconds=300)): expected a number"
+    assert queue.dead_letters()[0].error.startswith(text)
+
+
+def test_a_policy_that_cannot_be_found_is_an_error_of_the_job(queue):
+    def policy_for(item):
+        raise LookupError("no policy")
+
+    def handler(context):
+        pytest.fail("ran")
+
+    queue.enqueue(1)
+    assert run(queue, handler, policy_for=policy_for, retry=RetryPolicy(max_attempts=1)) == "dead"
+    assert queue.dead_letters()[0].error == "LookupError: no policy (attempt 1 of 1)"
+
+
+def test_a_policy_that_cannot_decide_is_replaced_by_the_default(queue, clock):
+    class Broken(RetryPolicy):
+        def decide(self, attempt, error, random):
+            raise RuntimeError("undecided")
+
+    queue.enqueue(1)
+    outcomes = []
+    for _ in range(5):
+        outcomes.append(run(queue, lambda context: 1 / 0, retry=Broken()))
+        clock.advance(60)
+    assert outcomes == ["retried"] * 4 + ["dead"]
+    assert queue.dead_letters()[0].error == "RuntimeError: undecided (attempt 5 of 5)"
+
+
+def test_a_failed_job_that_cannot_be_settled_comes_again_when_its_claim_ends(clock):
+    class Odd(PriorityDelayQueue):
+        def retry(self, item, delay_seconds=0, *, error=""):
+            raise RuntimeError("odd")
+
+    odd = Odd(QueueSettings(lease_seconds=30), clock=clock)
+    odd.enqueue(1)
+    assert run(odd, lambda context: 1 / 0) == "lost"
+    clock.advance(30)
+    assert odd.dequeue(0).attempt == 2
 
 
 def test_hooks_are_told_and_cannot_do_harm(queue):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 
 from fila.client import Client, ClientClosedError, ConsumeMessage, FilaError, QueueNotFoundError
+from fila.jobs.errors import QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ class Deliveries:
         self._changed = threading.Condition()
         self._waiting: deque[ConsumeMessage] = deque()
         self._interrupts = 0
+        self._pid = os.getpid()
+        self._failure: Exception | None = None
         self._closed = threading.Event()
         self._consumer_lock = threading.Lock()
         self._close_consumer: Callable[[], None] | None = None
@@ -43,7 +47,11 @@ class Deliveries:
     def take(self, timeout: float | None, interrupts: int | None = None) -> ConsumeMessage | None:
         """The next message, waiting for it. None when the time is over, after `close`, and after an `interrupt`:
         one that came since `interrupts` were counted, or since now.
+
+        Raises QueueUnavailable when nothing will ever come: in a child of the process, or when the client was closed.
         """
+        if self._pid != os.getpid():  # before the lock, which nobody may be left to release
+            raise QueueUnavailable("the queue belongs to the parent process: make one after the fork")
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
             self._start()
@@ -52,6 +60,8 @@ class Deliveries:
                 left = None if deadline is None else deadline - time.monotonic()
                 if self._closed.is_set() or self._interrupts != interrupts or (left is not None and left <= 0):
                     return None
+                if self._failure is not None:
+                    raise QueueUnavailable(f"nothing is delivered any more: {self._failure}") from self._failure
                 self._changed.wait(left)
             return self._waiting.popleft()
 
@@ -92,13 +102,23 @@ class Deliveries:
             self._thread.start()
 
     def _live(self) -> None:
+        try:
+            self._keep_consuming()
+        except Exception as error:  # noqa: BLE001  told to everybody who waits, now and later
+            with self._changed:
+                self._failure = error
+                self._waiting.clear()  # the broker has taken them back
+                self._changed.notify_all()
+
+    def _keep_consuming(self) -> None:
+        """Until closed. Raises ClientClosedError when the client is closed before."""
         rest = _REST_SECONDS[0]
         while not self._closed.is_set():
             try:
                 self._consume()
                 rest = _REST_SECONDS[0]
             except ClientClosedError:
-                return
+                raise
             except FilaError as error:
                 logger.warning("the broker delivers nothing: %s", error, extra={"queue": self._queue})
                 if isinstance(error, QueueNotFoundError):

@@ -68,8 +68,10 @@ class FilaQueue:
         self._intake = Intake(self._settings, codec or JsonCodec())
         self._client = Client(self._fila.addr, timeout=self._fila.timeout)
         self._shutdown = False
-        self._lock = threading.Lock()
+        # A handler of signals may enqueue while the same thread does.
+        self._lock = threading.RLock()
         self._room: tuple[int, float] = (0, 0.0)
+        self._admitted = 0
         self._enqueued = 0
         self._depth_warning = DepthWarning(self._settings.warn_depth)
         try:
@@ -209,12 +211,14 @@ class FilaQueue:
         """Jobs that came here and were not taken go back, their attempts unchanged.
 
         What the broker sends in the moment between that and the end of the stream comes back by itself, one attempt
-        further: a consumer cannot ask for nothing more.
+        further: a consumer cannot ask for nothing more. So does what is here when the broker does not answer: each
+        would wait for as long as the first.
         """
         self.shutdown()
-        for message in self._deliveries.take_rest():
-            with suppress(FilaError):
-                message.release(delay_ms=_ms(_GIVE_BACK_SECONDS))
+        with suppress(FilaError):
+            for message in self._deliveries.take_rest():
+                with suppress(MessageNotFoundError):
+                    message.release(delay_ms=_ms(_GIVE_BACK_SECONDS))
         with suppress(FilaError):
             self._deliveries.close()
         self._client.close()
@@ -246,17 +250,26 @@ class FilaQueue:
     def _make_room(self) -> None:
         """Raises QueueFull. Between two counts, the broker's number and ours are what is known."""
         limit = self._settings.max_depth
-        if not limit:
+        if not limit or self._take_room():
             return
+        admitted = self._admitted
+        depth = self._info(self._name).depth + self._deliveries.waiting
+        if depth >= limit:
+            raise QueueFull(f"the queue holds {depth} jobs, as many as max_depth allows")
+        with self._lock:
+            self._admitted += 1
+            # What was let in during the count may be in it or not: if room is short, the next one counts again.
+            self._room = (limit - depth - (self._admitted - admitted), time.monotonic())
+
+    def _take_room(self) -> bool:
+        """Whether the last count leaves room."""
         with self._lock:
             room, counted_at = self._room
             if room <= 0 or time.monotonic() - counted_at > _COUNT_SECONDS:
-                info = self._info(self._name)
-                depth = info.depth + self._deliveries.waiting
-                room, counted_at = limit - depth, time.monotonic()
-                if room <= 0:
-                    raise QueueFull(f"the queue holds {depth} jobs, as many as max_depth allows")
+                return False
+            self._admitted += 1
             self._room = (room - 1, counted_at)
+            return True
 
     def _watch_depth(self) -> None:
         self._enqueued += 1
@@ -280,9 +293,9 @@ class FilaQueue:
         try:
             return item_of(message, self._intake.codec)
         except InvalidJob as error:
-            logger.exception("buried a message that is not a job", extra={"message_id": message.id})
             with _translated(), suppress(MessageNotFoundError):
                 message.reject(_short(str(error)))
+            logger.exception("buried a message that is not a job", extra={"message_id": message.id})
             return None
 
 

@@ -167,7 +167,6 @@ function commands.add()
                 claim = '-',
                 failure = ARGV[n + 4],
             }
-            redis.call('ZADD', taken, text(now), id)
             redis.call('HSET', jobs, id, ARGV[n + 5])
             if job.failure == '' then
                 write(id, job)
@@ -175,6 +174,8 @@ function commands.add()
             else
                 entomb(id, job)
             end
+            -- Not before it has its place: a key of another kind ends the script there, and the job is sent again.
+            redis.call('ZADD', taken, text(now), id)
         end
         answer[#answer + 1] = seq
     end

@@ -3,6 +3,9 @@
 Either Redis is active, and everything goes there; or it is away, and jobs are taken into the refuge, or refused
 (`on_outage`). `_lock` guards the change from one to the other: what was settled meanwhile is told to Redis first, then
 jobs move, and only when nothing is left here is Redis active again.
+
+Each change is told last, and whether that succeeds does not matter: a log that cannot be written keeps nobody from what
+is to be done.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -222,9 +226,9 @@ class RedisQueue:
             self._monitor.join()
         if not self._active:
             self._try_to_return()
+        self._remote.link.close()
         if kept := self._refuge.waiting:
             logger.error("closed while Redis was away: jobs in memory are lost", extra={"jobs_lost": kept})
-        self._remote.link.close()
 
     def _ask(self, ask: Callable[[], T]) -> T:
         """Something that only Redis can answer. Raises QueueUnavailable."""
@@ -317,15 +321,16 @@ class RedisQueue:
             if not self._active:
                 return
             self._active = False
-            mode = "going on in memory" if self._settings.on_outage == "memory" else "refusing jobs"
-            logger.error(
-                "Redis is away: %s", mode, extra={"redis": self._settings.redis_url_redacted, "reason": str(error)}
-            )
             if not self._closed.is_set():
                 self._monitor = threading.Thread(target=self._await_return, name="fila-jobs-redis", daemon=True)
                 self._monitor.start()
         self._remote.link.interrupt()
-        emit(self._hooks, RedisSeen(healthy=False))
+        mode = "going on in memory" if self._settings.on_outage == "memory" else "refusing jobs"
+        with suppress(Exception):
+            emit(self._hooks, RedisSeen(healthy=False))
+            logger.error(
+                "Redis is away: %s", mode, extra={"redis": self._settings.redis_url_redacted, "reason": str(error)}
+            )
 
     def _await_return(self) -> None:
         while not self._closed.wait(self._settings.redis_health_check_interval):
@@ -341,14 +346,17 @@ class RedisQueue:
                 with self._lock:
                     self._active = self._refuge.empty
         except Away as error:
-            logger.debug("Redis is still away", extra={"reason": str(error)})
+            with suppress(Exception):
+                logger.debug("Redis is still away", extra={"reason": str(error)})
             return False
         except Exception:
-            logger.exception("moving jobs to Redis failed; trying again")
+            with suppress(Exception):
+                logger.exception("moving jobs to Redis failed; trying again")
             return False
-        logger.warning("Redis is back", extra={"redis": self._settings.redis_url_redacted})
-        emit(self._hooks, RedisSeen(healthy=True))
         self._memory.wake()
+        with suppress(Exception):
+            emit(self._hooks, RedisSeen(healthy=True))
+            logger.warning("Redis is back", extra={"redis": self._settings.redis_url_redacted})
         return True
 
 

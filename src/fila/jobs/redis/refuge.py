@@ -14,6 +14,7 @@ from collections import deque
 from dataclasses import replace
 
 from fila.jobs.codec import JobCodec
+from fila.jobs.errors import QueueUnavailable
 from fila.jobs.item import QueueItem
 from fila.jobs.memory import PriorityDelayQueue
 from fila.jobs.redis.link import Away, NotSent
@@ -73,15 +74,19 @@ class Refuge:
         """Settle what was settled meanwhile. Raises Away, with what is unpaid still owed."""
         while self._owed:
             settlement = self._owed[0]
-            if not remote.settle(settlement):
+            held = remote.settle(settlement)
+            self._owed.popleft()
+            if not held:
                 logger.warning(
                     "a job was settled while Redis was away, and its claim is gone",
                     extra={"job_id": settlement.item.id},
                 )
-            self._owed.popleft()
 
     def move(self, remote: Remote) -> None:
-        """Send what is here to Redis, in the order in which it would be handed out. Raises Away."""
+        """Send what is here to Redis, in the order in which it would be handed out.
+
+        Raises Away, or QueueUnavailable, with what was not taken still here.
+        """
         encode = self._codec.encode
         with self._lock:
             sendings, self._uncertain = self._uncertain, []
@@ -92,7 +97,7 @@ class Refuge:
             chunk = sendings[start : start + _CHUNK]
             try:
                 remote.add(chunk)
-            except Away as error:
+            except (Away, QueueUnavailable) as error:
                 # Uncertain and dead ones are held in any case: nobody is to run them from here.
                 unsure_until = start if isinstance(error, NotSent) else start + len(chunk)
                 self._put_back(sendings[start:], max(unsure_until, runnable_from) - start)

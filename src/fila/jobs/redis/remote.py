@@ -105,8 +105,8 @@ class Remote:
             try:
                 return replace(record.decode(self._codec, tuple(answer[1:])), claim=token), None
             except InvalidJob as error:
-                logger.exception("buried a job that cannot be read", extra={"job_id": job_id.decode(errors="replace")})
                 self._call("bury", job_id, token, storable(str(error)))
+                logger.exception("buried a job that cannot be read", extra={"job_id": job_id.decode(errors="replace")})
 
     def settle(self, settlement: Settlement) -> bool:
         """Whether the claim was still good."""

@@ -1,0 +1,89 @@
+"""However the reloading parent is told to stop, the run under it ends too."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+LONG = 60
+SLEEPING = "import time; time.sleep(600)"
+STUBBORN = """
+import signal, time
+def once(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    print("stopping", flush=True)
+signal.signal(signal.SIGTERM, once)
+print("ready", flush=True)
+while True:
+    time.sleep(600)
+"""
+
+
+def program(folder, run, started=""):
+    """Reloads `run` in place of a worker; `started` is what happens while it is being started."""
+    code = f"""
+import os, pathlib, signal, subprocess, sys
+from fila.cli import reload
+def start(arguments):
+    child = subprocess.Popen([sys.executable, "-c", {run!r}], start_new_session=True)
+    print(child.pid, flush=True)
+    {started}
+    return child
+reload._start = start
+sys.exit(reload.run_reloading([], pathlib.Path({str(folder)!r})))
+"""
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+
+
+def end(pid):
+    """End the process. Returns whether it was there."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_a_run_is_being_started_leaves_no_orphan(tmp_path, number):
+    with program(tmp_path, SLEEPING, f"os.kill(os.getpid(), {number:d})") as parent:
+        pid = int(parent.stdout.readline())
+        try:
+            assert parent.wait(LONG) == 128 + signal.SIGTERM
+        finally:
+            assert not end(pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_run_is_told_once_and_at_a_second_signal_ended(tmp_path, number):
+    with program(tmp_path, STUBBORN) as parent:
+        pid = int(parent.stdout.readline())
+        try:
+            assert parent.stdout.readline() == "ready\n"
+            parent.send_signal(number)
+            assert parent.stdout.readline() == "stopping\n"
+            parent.send_signal(number)
+            ended_by = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+            assert parent.wait(LONG) == 128 + ended_by
+        finally:
+            assert not end(pid)
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
+    """As by nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        parent = program(tmp_path, SLEEPING, "print(signal.getsignal(signal.SIGHUP), flush=True)")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with parent:
+        pid = int(parent.stdout.readline())
+        try:
+            assert parent.stdout.readline() == f"{signal.SIG_IGN}\n"
+            parent.terminate()
+            parent.wait(LONG)
+        finally:
+            assert not end(pid)
