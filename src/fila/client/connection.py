@@ -89,12 +89,14 @@ class Connection:
     def closed(self) -> bool:
         return self._closed
 
-    async def call(self, method: Unary[Request, Response], request: Request) -> Response:
-        """Make a unary call. Raises FilaError."""
+    async def call(
+        self, method: Unary[Request, Response], request: Request, *, timeout_s: float | None = None
+    ) -> Response:
+        """Make a unary call, which may take as long as the client waits, or `timeout_s`. Raises FilaError."""
         if self._closed:
             raise ClientClosedError("the client is closed")
         try:
-            return await method(request, timeout=self.timeout_s)
+            return await method(request, timeout=self.timeout_s if timeout_s is None else timeout_s)
         except asyncio.CancelledError as error:
             if not self._closed:
                 raise

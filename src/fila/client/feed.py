@@ -43,6 +43,8 @@ class Feed(Generic[D]):
         self._held = held
         self._request = request
         self._make = make
+        #: Whether somebody extends the leases of what is delivered.
+        self.keeps_leases = True
         self._messages: deque[D] = deque()
         self._waiting: list[Reply] = []
         self._ended = False
@@ -142,11 +144,12 @@ class Feed(Generic[D]):
         kind, client = self._make
         queue = self._request.queue
         delivered = [kind(client, queue, message) for message in messages]
-        leases: dict[str, list[str]] = {}
-        for message in delivered:
-            leases.setdefault(message.lease_id, []).append(message.id)
-        for lease_id, message_ids in leases.items():
-            self._held.add(self, queue, lease_id, message_ids)
+        if self.keeps_leases:
+            leases: dict[str, list[str]] = {}
+            for message in delivered:
+                leases.setdefault(message.lease_id, []).append(message.id)
+            for lease_id, message_ids in leases.items():
+                self._held.add(self, queue, lease_id, message_ids)
         self._messages.extend(delivered)
         self._tell()
 

@@ -5,14 +5,14 @@ timeout has passed without an answer. A stream that is lost goes on where it was
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, Unary, was_lost
-from fila.client.errors import InternalError, InvalidArgumentError, UnavailableError
+from fila.client.errors import ClientClosedError, InternalError, InvalidArgumentError, UnavailableError
 from fila.client.message import ReadMessage
 from fila.client.thread import LoopThread
 from fila.v1 import messages_pb2, service_pb2_grpc
@@ -96,21 +96,21 @@ class Calls:
         self._connection = connection
         self.stub: Any = service_pb2_grpc.FilaServiceStub(connection.channel)
 
-    async def call(self, method: Unary[Request, Response], request: Request) -> Response:
-        """Raises FilaError; UnavailableError only when the broker was away for as long as the client waits."""
-        return await self._patiently(lambda: self._connection.call(method, request))
+    async def call(self, method: Unary[Request, Response], request: Request, *, wait_s: float = 0) -> Response:
+        """Raises FilaError; UnavailableError only when the broker was away for as long as the client waits.
 
-    async def _patiently(self, attempt: Callable[[], Awaitable[R]]) -> R:
+        `wait_s` is how much longer the broker may take, because it was asked to wait.
+        """
         loop = asyncio.get_running_loop()
-        deadline, backoff = loop.time() + self._connection.timeout_s, Backoff()
+        deadline, backoff = loop.time() + self._connection.timeout_s + wait_s, Backoff()
         while True:
             try:
-                return await attempt()
+                return await self._connection.call(method, request, timeout_s=deadline - loop.time())
             except UnavailableError:
-                wait_s = backoff.next_wait_s()
-                if loop.time() + wait_s > deadline:
+                rest_s = backoff.next_wait_s()
+                if loop.time() + rest_s > deadline:
                     raise
-                await asyncio.sleep(wait_s)
+                await asyncio.sleep(rest_s)
 
     async def stage(self, request: bytes) -> pb.StageEnqueueResponse:
         return await self.call(self._connection.stage, request)
@@ -135,6 +135,10 @@ class Calls:
                     yield response
                     deadline, backoff = loop.time() + self._connection.timeout_s, Backoff()
                 return
+            except asyncio.CancelledError as error:
+                if not self._connection.closed:
+                    raise
+                raise ClientClosedError("the client was closed") from error
             except RpcError as error:
                 wait_s = backoff.next_wait_s()
                 if not was_lost(error) or self._connection.closed or loop.time() + wait_s > deadline:
@@ -186,7 +190,7 @@ class AsyncGroup:
             cap=cap,
             wait_ms=wait_ms,
         )
-        response = await calls.call(calls.stub.Claim, request)
+        response = await calls.call(calls.stub.Claim, request, wait_s=wait_ms / 1000)
         return _claim(response.claim) if response.HasField("claim") else None
 
     async def describe(self, number: int) -> Claim:

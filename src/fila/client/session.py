@@ -36,6 +36,7 @@ class Session:
         self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}
         self._journals: WeakSet[JournalFeed] = WeakSet()
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     def journal(self, request: admin_pb2.ReadJournalRequest) -> JournalFeed:
         """What the journal holds. Raises ClientClosedError."""
@@ -60,6 +61,7 @@ class Session:
         if self._closed:
             feed.close()
             return
+        feed.keeps_leases = auto_extend
         tasks = self._feeds[feed] = [asyncio.create_task(feed.run())]
         if auto_extend:
             tasks.append(asyncio.create_task(keep_leases(feed, self.held, self.settler)))
@@ -76,12 +78,15 @@ class Session:
         await finished(self.stop(feed))
 
     async def close(self) -> None:
-        """What is under way fails with ClientClosedError, feeds end. A second close does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        for feed in list(self._feeds):
-            await self.stopped(feed)
+        """What is under way fails with ClientClosedError, feeds end. Who is cancelled here stops nothing of it."""
+        if self._closing is None:
+            self._closed = True
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        ending = [task for feed in list(self._feeds) for task in self.stop(feed)]
+        await finished(ending)
         for journal in list(self._journals):
             journal.close()
         await self.producer.close()

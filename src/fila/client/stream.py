@@ -173,6 +173,7 @@ class BatchStream(Generic[W]):
         now = self._loop.time()
         error = no_answer(self._timeout_s, self._trouble)
         due = expire((*self._outbox.waiters(), *self._gathered), now, error)
+        self._gathered = deque(waiter for waiter in self._gathered if waiter.waits())
         self._timer = None if due is None else self._loop.call_at(max(due, now + SWEEP_S), self._sweep)
 
     def _give_up(self, error: FilaError) -> None:

@@ -22,6 +22,9 @@ KEEPALIVE_S: Final = (30.0, 10.0)
 
 CONNECT_S: Final = 20.0
 
+_CLOSED_BY_SERVER: Final = "the server closed the connection"
+_FEW_WAITING: Final = 64
+
 
 class Channel:
     """Calls to one server. To be made on the event loop that uses it.
@@ -46,6 +49,7 @@ class Channel:
         self._old: set[Link] = set()
         self._connecting: asyncio.Task[None] | None = None
         self._waiting: deque[Call] = deque()
+        self._look_through_at = _FEW_WAITING
         self._blocks: dict[str, bytes] = {}
         self._closed = False
 
@@ -144,6 +148,8 @@ class Channel:
             call.cancel()
             return call
         self._waiting.append(call)
+        if len(self._waiting) >= self._look_through_at:
+            self._forget_ended()
         self._begin_waiting()
         if self._link is not None:
             self._link.flush()
@@ -168,6 +174,11 @@ class Channel:
             if not call.done():
                 call.begin(link)
 
+    def _forget_ended(self) -> None:
+        """Calls whose time is over do not keep their requests while others wait."""
+        self._waiting = deque(call for call in self._waiting if not call.done())
+        self._look_through_at = _FEW_WAITING + 2 * len(self._waiting)
+
     def _retire(self) -> None:
         """A connection that takes no new calls ends with its last one."""
         if self._link is not None and self._link.connection.draining:
@@ -188,6 +199,9 @@ class Channel:
             self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, f"cannot connect: {reason_of(error)}"))
             return
         self._connecting = None
+        if link.connection.closed:  # it was lost before this turn, when `_lost` did not know it yet
+            self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, _CLOSED_BY_SERVER))
+            return
         self._link = link
         self._begin_waiting()
         link.flush()
@@ -204,7 +218,7 @@ class Channel:
             self._link = None
             ready = link.connection.ready
             if not ready:  # it was no server of ours: trying again at once would not end
-                self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, "the server closed the connection"))
+                self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, _CLOSED_BY_SERVER))
         self._begin_waiting()
 
     def _fail_waiting(self, error: RpcError) -> None:

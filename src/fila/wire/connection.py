@@ -83,7 +83,8 @@ class Connection:
         self._peer_stream_window = frames.DEFAULT_WINDOW
         self._peer_max_frame = frames.MIN_FRAME_BYTES
         self._now = 0.0
-        # A C-core peer probes bandwidth with pings, several a second at most; resets are cancelled calls.
+        # Pings that probe bandwidth follow what we send, and are free; resets are cancelled calls.
+        self._spoke = False
         self._chatter = Budget(200, 50)
         self._resets = Budget(2000, 500)
         self._greet()
@@ -212,9 +213,9 @@ class Connection:
         try:
             complete = stream.feed(piece, self._limits.max_message_bytes)
         except MessageRefused as error:
-            stream.forget()
             self._pay(stream, stream.debt)
             stream.refused(error)
+            stream.forget()
             return
         if complete:
             stream.readable()
@@ -226,8 +227,8 @@ class Connection:
         if stream.local_closed:
             self._drop(stream)
         if stream.mid_message and not stream.deaf:
-            stream.forget()
             stream.refused(MessageRefused(StatusCode.INTERNAL, "the stream ended inside a message"))
+            stream.forget()
         stream.readable()
 
     def _read_frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
@@ -328,6 +329,7 @@ class Connection:
             self._send_window = _grown(self._send_window, size)
         elif (stream := self.streams.get(stream_id)) is not None:
             stream.send_window = _grown(stream.send_window, size)
+            self._unblock(stream)
         else:
             self._check_not_idle(stream_id)
 
@@ -364,6 +366,7 @@ class Connection:
         if more:
             for stream in self.streams.values():
                 stream.send_window = _grown(stream.send_window, more)
+                self._unblock(stream)
         self._peer_max_frame = max_frame
         self.peer_max_streams = values.get(
             frames.MAX_CONCURRENT_STREAMS, self.peer_max_streams if self.ready else frames.MAX_STREAM_ID
@@ -379,7 +382,9 @@ class Connection:
         if flags & frames.ACK:
             self.pongs += 1
             return
-        self._spend(self._chatter, "pings")
+        if not self._spoke:
+            self._spend(self._chatter, "pings")
+        self._spoke = False
         self.out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
 
     def _read_goaway(self, stream_id: int, payload: bytes) -> None:
@@ -448,6 +453,7 @@ class Connection:
 
     def send_headers(self, stream: Stream, block: bytes, *, end: bool = False) -> None:
         """Headers, or trailers with `end`. They must not be sent while a message waits."""
+        self._spoke = True
         most = frames.MIN_FRAME_BYTES  # what every peer takes
         first, rest = block[:most], block[most:]
         flags = (frames.END_STREAM if end else 0) | (0 if rest else frames.END_HEADERS)
@@ -469,6 +475,7 @@ class Connection:
             and size <= self._peer_max_frame
             and not (self.paused or stream.outgoing)
         ):
+            self._spoke = True
             self._send_window -= size
             stream.send_window -= size
             flags = frames.END_STREAM if end else 0
@@ -494,7 +501,10 @@ class Connection:
             self._end_local(stream)
 
     def pump(self) -> None:
-        """Send what waits, as far as the windows allow, one stream after the other."""
+        """Send what waits, as far as the windows allow, one stream after the other.
+
+        A stream whose own window is used up is not looked at again before that grows.
+        """
         self._pump = False
         for stream in list(self._blocked):
             if self.paused or self._send_window <= 0:
@@ -507,15 +517,22 @@ class Connection:
                 if stream.end_when_sent:
                     self._end_local(stream)
                 stream.writable()
+            elif stream.send_window <= 0:
+                del self._blocked[stream]
             elif sent:  # the next in turn is another
                 del self._blocked[stream]
                 self._blocked[stream] = None
+
+    def _unblock(self, stream: Stream) -> None:
+        if stream.outgoing:
+            self._blocked[stream] = None
 
     def _send_waiting(self, stream: Stream) -> bool:
         waiting = sum(map(len, stream.outgoing))
         room = min(self._send_window, stream.send_window, waiting)
         if room <= 0:
             return False
+        self._spoke = True
         self._send_window -= room
         stream.send_window -= room
         waiting -= room

@@ -8,6 +8,7 @@ from fila.wire import frames
 from fila.wire.connection import Connection
 from fila.wire.frames import ConnectionFailed
 from fila.wire.memory import keep_freed_memory
+from fila.wire.stream import Buffer
 
 RECEIVE_BYTES: Final = 256 << 10
 """What is read at once. One buffer serves all connections of a loop, for nothing stays in it."""
@@ -15,12 +16,15 @@ RECEIVE_BYTES: Final = 256 << 10
 _SMALL: Final = 16 << 10
 """Up to here, copying once is cheaper than looking at many small parts of a view."""
 
+MAX_UNREAD_BYTES: Final = 1 << 20
+"""Of headers, pings and the like, behind a full transport. Messages wait for the peer and are not counted."""
+
 FAREWELL_S: Final = 1.0
 """How long a peer that does not read keeps a connection that ends."""
 
 
 class Link(asyncio.BufferedProtocol):
-    """One connection. `on_lost` is called once, when it is gone."""
+    """One connection. `on_made` is called once, when it is there, and then `on_lost`, when it is gone."""
 
     def __init__(
         self,
@@ -28,6 +32,7 @@ class Link(asyncio.BufferedProtocol):
         buffer: memoryview,
         keepalive: tuple[float, float],
         on_lost: Callable[["Link"], None],
+        on_made: Callable[["Link"], None] = lambda _: None,
     ) -> None:
         self.connection = connection
         self.transport: asyncio.Transport | None = None
@@ -35,12 +40,15 @@ class Link(asyncio.BufferedProtocol):
         self._buffer = buffer
         self._idle_s, self._answer_s = keepalive
         self._on_lost = on_lost
+        self._on_made = on_made
         self._heard_at = self._loop.time()
         self._pinged_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._unread_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self._on_made(self)
         tls = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != "h2":
             self.connection.fail(ConnectionFailed(frames.INADEQUATE_SECURITY, "the peer does not offer h2"))
@@ -65,6 +73,8 @@ class Link(asyncio.BufferedProtocol):
             return
         if out:
             connection.out = []
+            if connection.paused and self._is_deaf(out):
+                transport.abort()
             if not transport.is_closing():
                 if len(out) == 1:
                     transport.write(out[0])
@@ -75,8 +85,14 @@ class Link(asyncio.BufferedProtocol):
         if connection.closed and not transport.is_closing():
             self.close()
 
+    def _is_deaf(self, out: list[Buffer]) -> bool:
+        """Whether the peer goes on asking and does not read: all that is written now are answers without messages."""
+        self._unread_bytes += sum(map(len, out))
+        return self._unread_bytes > MAX_UNREAD_BYTES
+
     def pause_writing(self) -> None:
         self.connection.paused = True
+        self._unread_bytes = 0
 
     def resume_writing(self) -> None:
         self.connection.paused = False

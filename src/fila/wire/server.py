@@ -82,8 +82,7 @@ class Server:
             self._calls.add(call)
             return call
 
-        link = Link(Connection(self._limits, accept), self._buffer, self._keepalive, self._lost)
-        self._links.add(link)
+        link = Link(Connection(self._limits, accept), self._buffer, self._keepalive, self._lost, self._links.add)
         return link
 
     def _lost(self, link: Link) -> None:

@@ -17,6 +17,7 @@ Metadata = Sequence[tuple[str, str | bytes]]
 MAX_DETAILS_BYTES = 4096
 
 _CODES = {code.value[0]: code for code in StatusCode}
+_MAX_STATUS_DIGITS = 3
 _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _MAX_TIMEOUT_NUMBER = 99_999_999  # eight digits
 _TO_ESCAPE = re.compile(rb"[^\x20-\x24\x26-\x7e]")
@@ -90,7 +91,8 @@ def read_status(headers: Headers) -> tuple[StatusCode, str]:
         http = found.get(b":status", b"200")
         code = StatusCode.UNKNOWN if http == b"200" else _BY_HTTP.get(http, StatusCode.UNKNOWN)
         return code, f"the call ended without a gRPC status (HTTP {http.decode(errors='replace')})"
-    code = _CODES.get(int(number), StatusCode.UNKNOWN) if number.isdigit() else StatusCode.UNKNOWN
+    plain = number.isdigit() and len(number) <= _MAX_STATUS_DIGITS
+    code = _CODES.get(int(number), StatusCode.UNKNOWN) if plain else StatusCode.UNKNOWN
     return code, unquote_to_bytes(found.get(b"grpc-message", b"")).decode(errors="replace")
 
 

@@ -16,6 +16,9 @@ EOF: Final = object()
 
 Buffer = bytes | memoryview
 
+_SMALL_PART: Final = 1024
+"""Smaller pieces of a message are put together as they come: apart they would take many times their size."""
+
 
 class MessageRefused(Exception):
     """A message that is not taken. Its stream ends with `code`."""
@@ -63,7 +66,7 @@ class Stream:
         self._prefix = b""
         self._need = -1  # length of the message that is coming, -1 until its prefix is complete
         self._have = 0
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | bytearray] = []
 
     @property
     def mid_message(self) -> bool:
@@ -92,13 +95,23 @@ class Stream:
             part = bytes(piece[at : at + self._need - self._have])
             at += len(part)
             if part:
-                self._parts.append(part)
+                self._keep(part)
                 self._have += len(part)
             if self._have == self._need:
-                self.messages.append(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
+                first = self._parts[0] if len(self._parts) == 1 else None
+                self.messages.append(first if isinstance(first, bytes) else b"".join(self._parts))
                 self._prefix, self._need, self._have, self._parts = b"", -1, 0, []
                 complete = True
         return complete
+
+    def _keep(self, part: bytes) -> None:
+        last = self._parts[-1] if self._parts else None
+        if len(part) >= _SMALL_PART:
+            self._parts.append(part)
+        elif isinstance(last, bytearray):
+            last += part
+        else:
+            self._parts.append(bytearray(part))
 
     def take_outgoing(self, size: int) -> Iterator[memoryview]:
         """The next bytes to send, in pieces."""

@@ -278,6 +278,58 @@ class TestAServerAndHostilePeers:
             assert held < 2 << 20
             writer.transport.abort()
 
+    async def test_who_asks_on_and_on_and_never_reads_is_given_up(self):
+        """Answers without messages do not wait for room, so they are counted."""
+        async with own_server(Handlers()) as (server, port):
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+            writer.write(GREETING)
+            writer.transport.pause_reading()
+            stream_ids = iter(range(1, 1 << 20, 2))
+
+            async def ask_on():
+                while not writer.transport.is_closing():
+                    calls = [open_stream(next(stream_ids), b"", end=True) for _ in range(400)]
+                    writer.write(b"".join(calls))
+                    await asyncio.sleep(0.01)
+                    held = sum(link.transport.get_write_buffer_size() for link in server._links)
+                    assert held < 2 << 20
+                    if not server._links:
+                        return
+
+            await asyncio.wait_for(ask_on(), WAIT_S)
+            assert not server._links
+            writer.transport.abort()
+
+    async def test_a_connection_that_is_lost_as_soon_as_it_is_made_is_made_again(self, monkeypatch):
+        """Before the one who made it is told that it is there."""
+        connect = asyncio.get_running_loop().create_connection
+
+        async def made_and_lost(*args, **options):
+            transport, link = await connect(*args, **options)
+            transport.abort()
+            while not link.connection.closed:
+                await asyncio.sleep(0)
+            return transport, link
+
+        async with own_server(Handlers()) as (_, port), own_client(port) as channel:
+            monkeypatch.setattr(channel.loop, "create_connection", made_and_lost)
+            error = await refusal(channel.unary_unary("/t/echo")(b"x", timeout=WAIT_S))
+            assert error.code() is StatusCode.UNAVAILABLE
+            monkeypatch.undo()
+            assert await channel.unary_unary("/t/echo")(b"x", timeout=WAIT_S) == b"x"
+
+    async def test_calls_that_wait_for_room_in_vain_keep_nothing(self):
+        async with own_server(Handlers(), Limits(max_streams=1)) as (_, port), own_client(port) as channel:
+            first = channel.stream_stream("/t/echo_all")()
+            await first.write(b"x")
+            await first.read()
+            for _ in range(20):
+                calls = [channel.unary_unary("/t/echo")(b"", timeout=0.001) for _ in range(50)]
+                await asyncio.gather(*calls, return_exceptions=True)
+            assert len(channel._waiting) < 300
+            first.cancel()
+            assert await channel.unary_unary("/t/echo")(b"y") == b"y"
+
 
 def _open(path):
     block = [(b":method", b"POST"), (b":path", path.encode()), (b"content-type", b"application/grpc")]

@@ -167,6 +167,19 @@ class TestWindows:
         server.connection.pump()
         assert [kind for kind, *_ in parse(server.take())] == [frames.DATA]
 
+    def test_a_stream_without_a_window_is_not_looked_at_before_it_has_one(self):
+        server = greeted().hear(frames.settings({frames.INITIAL_WINDOW_SIZE: 0}), open_stream(1), open_stream(3))
+        for stream in server.accepted:
+            server.connection.send_message(stream, b"x")
+        server.take()
+        assert not server.connection._blocked
+        server.hear(frames.window_update(0, 1))
+        assert server.take() == b""
+        server.hear(frames.window_update(3, 100))
+        assert parse(server.take()) == [(frames.DATA, 0, 3, message(b"x"))]
+        server.hear(frames.settings({frames.INITIAL_WINDOW_SIZE: 100}))
+        assert (frames.DATA, 0, 1, message(b"x")) in parse(server.take())
+
     def test_streams_that_wait_take_turns(self):
         server = greeted().hear(open_stream(1), open_stream(3))
         server.take()
@@ -181,6 +194,30 @@ class TestWindows:
 
 
 class TestHostilePeers:
+    def test_a_ping_after_each_answer_is_no_chatter(self):
+        """So clients of Go measure how much may be under way."""
+        server = opened()
+        (stream,) = server.accepted
+        for _ in range(1000):
+            server.connection.send_message(stream, b"")
+            probe = frames.frame(frames.PING, 0, 0, bytes(8))
+            server.hear(probe, frames.window_update(0, 5), frames.window_update(1, 5))
+        assert server.verdict is None
+        for _ in range(1000):
+            server.hear(frames.frame(frames.PING, 0, 0, bytes(8)))
+        assert server.verdict == frames.ENHANCE_YOUR_CALM
+
+    def test_a_message_in_tiny_pieces_takes_no_more_room_than_in_large_ones(self):
+        server = opened()
+        (stream,) = server.accepted
+        payload = bytes(range(256)) * 400
+        whole = message(payload)
+        server.hear(*(data(1, whole[at : at + 3]) for at in range(0, len(whole) - 3, 3)))
+        assert len(stream._parts) == 1
+        server.hear(data(1, whole[(len(whole) - 1) // 3 * 3 :]))
+        assert list(stream.messages) == [payload]
+        assert isinstance(stream.messages[0], bytes)
+
     @pytest.mark.parametrize(
         "greeting", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n" + bytes(50)]
     )

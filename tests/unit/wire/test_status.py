@@ -13,6 +13,11 @@ def test_a_status_arrives_with_its_text(code, details):
     assert status.read_status(tuple(status.write_status(code, details))) == (code, details)
 
 
+def test_a_status_that_is_no_number_of_one_is_unknown():
+    for number in (b"17", b"-1", b"", b"x", b"9" * 5000):
+        assert status.read_status(((b"grpc-status", number),))[0] is StatusCode.UNKNOWN
+
+
 def test_a_long_text_is_cut_to_what_peers_take():
     (_, _), (_, text) = status.write_status(StatusCode.INTERNAL, "x" * 100_000)
     assert len(text) == status.MAX_DETAILS_BYTES
