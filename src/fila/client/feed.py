@@ -49,6 +49,7 @@ class Feed(Generic[D]):
         self._waiting: list[Reply] = []
         self._ended = False
         self._opened = asyncio.Event()
+        self._timeout_changed = asyncio.Event()
         self._visibility_s = 0.0
         self._call: Call | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -62,6 +63,15 @@ class Feed(Generic[D]):
         """How long a lease of the queue lasts, once the broker has said it. 0 when nothing is delivered any more."""
         await self._opened.wait()
         return 0.0 if self._ended else self._visibility_s
+
+    async def stays_for(self, seconds: float) -> bool:
+        """Wait for so long. Returns False at once when the broker says that leases last for another time."""
+        self._timeout_changed.clear()
+        try:
+            await asyncio.wait_for(self._timeout_changed.wait(), seconds)
+        except TimeoutError:
+            return True
+        return False
 
     def take(self) -> D | None:
         """The next message, if it is here already. Callable from any thread, as a deque pops atomically."""
@@ -125,9 +135,12 @@ class Feed(Generic[D]):
         try:
             self._note(await call.initial_metadata())
 
-            def deliver(response: bytes) -> None:
+            def deliver(data: bytes) -> None:
                 backoff.reset()
-                self._deliver(service_pb2.LeaseResponse.FromString(response).messages)
+                response = service_pb2.LeaseResponse.FromString(data)
+                if response.visibility_timeout_ms:
+                    self._note_timeout(response.visibility_timeout_ms)
+                self._deliver(response.messages)
 
             await call.each(deliver)
         finally:
@@ -137,8 +150,13 @@ class Feed(Generic[D]):
     def _note(self, metadata: Metadata) -> None:
         for key, value in metadata:
             if key == VISIBILITY_TIMEOUT and str(value).isdecimal():
-                self._visibility_s = int(value) / 1000
-                self._opened.set()
+                self._note_timeout(int(value))
+
+    def _note_timeout(self, timeout_ms: int) -> None:
+        self._opened.set()
+        if self._visibility_s != timeout_ms / 1000:
+            self._visibility_s = timeout_ms / 1000
+            self._timeout_changed.set()
 
     def _deliver(self, messages: Iterable[messages_pb2.Message]) -> None:
         kind, client = self._make

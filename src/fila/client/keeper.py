@@ -15,8 +15,7 @@ TIMES = 3
 async def keep_leases(feed: Feed[Any], held: HeldLeases, settler: Settler) -> None:
     """Extend what was delivered by a feed, until it ends."""
     while timeout_s := await feed.visibility_timeout_s():
-        await asyncio.sleep(timeout_s / TIMES)
-        if due := held.due(feed):
+        if await feed.stays_for(timeout_s / TIMES) and (due := held.due(feed)):
             try:
                 await _extend([Extend(*lease, 0) for lease in due], held, settler)
             except FilaError:

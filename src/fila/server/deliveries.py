@@ -9,6 +9,7 @@ from fila.core.leases import Grant
 from fila.server import codec
 from fila.server.types import Context
 from fila.telemetry.tracing import Tracer
+from fila.v1 import service_pb2
 
 VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
 """The metadata by which a consumer learns how long its leases last."""
@@ -27,13 +28,14 @@ class Deliveries:
         self._context = context
         self._tracer = tracer
         self._responses: Iterator[bytes] = iter(())
+        self._told_ms = 0
 
     async def serve(self, queue: str, max_in_flight: int) -> None:
         """Deliver until the caller has gone. Raises QueueNotFound or ShuttingDown."""
         self._subscription = self._broker.subscribe(queue, max_in_flight, self)
         try:
-            timeout_ms = self._subscription.queue.record.visibility_timeout_ms
-            await self._context.send_initial_metadata(((VISIBILITY_TIMEOUT, str(timeout_ms)),))
+            self._told_ms = self._subscription.queue.record.visibility_timeout_ms
+            await self._context.send_initial_metadata(((VISIBILITY_TIMEOUT, str(self._told_ms)),))
             self._context.on_writable = self.granted
             await self.reason
         finally:
@@ -70,7 +72,7 @@ class Deliveries:
         leased_at = broker.now()
         writer = codec.DeliveryWriter(broker.state.ids, grant.token, leased_at, queue.attempts, death_of)
         size = 0
-        parts: list[bytes] = []
+        parts = self._news()
         for messages in broker.read(queue, grant):
             more = sum(len(record) for _, _, record in messages)
             if size and size + more > RESPONSE_BYTES:
@@ -82,3 +84,11 @@ class Deliveries:
                 self._tracer.leased(queue, messages, leased_at, broker.now())
         if parts:
             yield b"".join(parts)
+
+    def _news(self) -> list[bytes]:
+        """How long leases last, if that was changed: the beginning of a response."""
+        timeout_ms = self._subscription.queue.record.visibility_timeout_ms
+        if timeout_ms == self._told_ms:
+            return []
+        self._told_ms = timeout_ms
+        return [service_pb2.LeaseResponse(visibility_timeout_ms=timeout_ms).SerializeToString()]

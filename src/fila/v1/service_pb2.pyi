@@ -98,10 +98,12 @@ class LeaseRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_in_flight: _Optional[int] = ...) -> None: ...
 
 class LeaseResponse(_message.Message):
-    __slots__ = ("messages",)
+    __slots__ = ("messages", "visibility_timeout_ms")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
-    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
+    visibility_timeout_ms: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., visibility_timeout_ms: _Optional[int] = ...) -> None: ...
 
 class AckRequest(_message.Message):
     __slots__ = ("queue", "message_id", "lease_id")

@@ -153,7 +153,8 @@ class FilaServiceServicer:
     def Lease(self, request, context):
         """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
         Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
-        `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs.
+        `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
+        when that has changed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

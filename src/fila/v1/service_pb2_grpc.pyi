@@ -40,7 +40,8 @@ class FilaServiceStub:
     Lease: _grpc.UnaryStreamMultiCallable[_service_pb2.LeaseRequest, _service_pb2.LeaseResponse]
     """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
     Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
-    `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs.
+    `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
+    when that has changed.
     """
     Ack: _grpc.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
@@ -92,7 +93,8 @@ class FilaServiceAsyncStub(FilaServiceStub):
     Lease: _aio.UnaryStreamMultiCallable[_service_pb2.LeaseRequest, _service_pb2.LeaseResponse]  # type: ignore[assignment]
     """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
     Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
-    `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs.
+    `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
+    when that has changed.
     """
     Ack: _aio.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]  # type: ignore[assignment]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
@@ -165,7 +167,8 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_service_pb2.LeaseResponse], _abc.AsyncIterator[_service_pb2.LeaseResponse]]:
         """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
         Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
-        `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs.
+        `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
+        when that has changed.
         """
 
     @_abc_1.abstractmethod

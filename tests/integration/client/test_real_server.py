@@ -99,6 +99,19 @@ def test_leases_are_kept_alive_longer_than_the_visibility_timeout(server):
         held = [first, *(next(consumer) for _ in range(19))]
         client.ack_many(held)
         assert {message.attempt_count for message in held} == {0}
+
+
+def test_leases_are_kept_alive_when_the_visibility_timeout_is_lowered(server):
+    with Client(server.addr) as client:
+        client.create_queue("q", visibility_timeout_ms=60_000)
+        consumer = client.consume("q")
+        client.enqueue("q")
+        old = next(consumer)
+        client.update_queue("q", visibility_timeout_ms=2000)
+        client.enqueue("q")
+        new = next(consumer)
+        time.sleep(5)
+        client.ack_many([old, new])
         assert client.queue_stats("q").counters.expired == 0
 
 
