@@ -241,6 +241,41 @@ def test_files_in_parts_come_to_what_they_come_to_at_once(place, tmp_path):
         assert found[0] == found[1]
 
 
+def test_a_report_is_held_against_the_latest_figures_of_any_run_also_when_none_are_new(place):
+    write_parquet(place.reports / "a.parquet", [report(1)])
+    write_parquet(place.metrics / "a.parquet", [metric(1)])
+    place.run()
+    write_parquet(place.metrics / "b.parquet", [metric(1, 5000, observed_at=NOW_MS + 1)])
+    place.run()
+    write_parquet(place.reports / "b.parquet", [report(2, post_id="p1")])
+
+    third = place.run()
+
+    [result] = place.rows(third, "gold/results")
+    assert (result["report_id"], result["status"], result["told_views"]) == ("r2", "DISCREPANCY_HIGH", 5000)
+    [ada] = place.rows(third, "gold/affiliates")
+    assert (ada["reports"], ada["matched"], ada["discrepancy_high"]) == (2, 1, 1)
+    assert [row["report_id"] for row in place.rows(third, "gold/alerts")] == ["r2"]
+
+
+def test_text_without_a_year_is_no_moment(place):
+    """Spark takes a time alone for that time today, so that a verdict would depend on the day of the run."""
+    moments = ("12:30", "T1", "now", "2026", "2026-09", "2026-09-20 12:30", "\t2026-09-20T12:30:00+02:00")
+    rows = [report(number, reported_at=text) for number, text in enumerate(moments)]
+    write_json(place.reports / "a.json", rows)
+    write_json(place.metrics / "a.json", [metric(0)])
+
+    outcome = place.run()
+
+    [shape] = (Path(outcome.folder) / "bronze/reports").iterdir()
+    refused = {
+        row["reported_at"]: row["fila_problem"]
+        for row in place.rows(outcome, f"bronze/reports/{shape.name}")
+        if row["fila_problem"]
+    }
+    assert refused == dict.fromkeys(moments[:3], "reported_at is not a moment")
+
+
 def broken_inputs():
     def lacks_columns(place):
         write_csv(place.reports / "a.csv", [{"report_id": "r1", "views": 1}])

@@ -177,6 +177,23 @@ def test_dead_letters_retries_and_redriving_balance(spark):
     assert (cell.leased, cell.retries, cell.dead, cell.cost, cell.retry_cost) == (2, 1, 1, 2, 1)
 
 
+def test_messages_of_a_queue_that_is_made_anew_end_with_their_own_queue(spark):
+    story = Story()
+    for life in (0, 10):
+        story.tell(life, "created")
+        story.tell(life + 1, "enqueued", f"m{life}", "a")
+        story.tell(life + 5, "deleted", count=1)
+    story.tell(20, "created")
+    story.tell(21, "enqueued", "m20", "a")
+    told = story.frame(spark)
+    stays = history.stays(history.steps(told), told, 30 * S)
+    assert rows(stays, "message_id", "to_ns", "deleted") == [
+        ("m0", 5 * S, True),
+        ("m10", 15 * S, True),
+        ("m20", 30 * S, False),
+    ]
+
+
 def test_a_live_broker_is_read_and_accounted_for(spark, tmp_path):
     with ServerProcess(config="[journal]\nenabled = true\n") as server, Client(server.addr) as client:
         client.create_queue("orders", fairness_header="tenant", max_attempts=2)

@@ -7,15 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from fila.cli import output
 from fila.cli.session import Session, pass_session
-
-if TYPE_CHECKING:
-    from fila.reconcile.domain.settings import Settings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -85,6 +82,7 @@ def reconcile(
     """
     with spark_session("fila reconcile", master) as (spark, say):
         from fila.spark import bulk, retries
+        from fila.spark.jobs.arguments import read_rules
 
         now_ms = time.time_ns() // 1_000_000
         rules = read_rules(config_path)
@@ -211,22 +209,6 @@ def _status() -> Iterator[Callable[[str], None]]:
         return
     with output.console(stderr=True).status("") as status:
         yield lambda text: status.update(output.printable(text))
-
-
-def read_rules(path: Path | None) -> Settings:
-    import tomllib
-
-    from fila.reconcile.domain.settings import DEFAULTS, Settings, SettingsError
-
-    if path is None:
-        return DEFAULTS
-    sections = Settings.__dataclass_fields__
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-        # The service's file has sections of its own, which are none of ours.
-        return Settings.from_mapping({name: table for name, table in tables.items() if name in sections})
-    except (SettingsError, ValueError) as error:
-        raise click.ClickException(f"{path}: {error}") from error
 
 
 def _show_reconciled(summary: dict[str, Any]) -> None:

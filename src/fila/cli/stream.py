@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fila.cli import output
-from fila.cli.pipeline import read_rules, rules_option, spark_options, spark_session
+from fila.cli.pipeline import rules_option, spark_options, spark_session
 from fila.cli.session import DEFAULT_ADDR, Session, pass_session
 
 
@@ -61,6 +61,7 @@ def stream(
     totals = {"batches": 0, "received": 0, "refused": 0, "repeated": 0, "new": 0}
     with spark_session("fila stream", master) as (spark, say):
         from fila.spark import stream as streaming
+        from fila.spark.jobs.arguments import read_rules
 
         def on_batch(counts: dict[str, int]) -> None:
             totals["batches"] += 1

@@ -211,7 +211,7 @@ class Run:
         if old is None:
             assert news is not None  # a first run has both inputs
             return news
-        return old if news is None else tables.unique(old.unionByName(news), tables.metrics())
+        return tables.unique(old if news is None else old.unionByName(news), tables.metrics())
 
     def _save(self, rows: DataFrame, where: str) -> DataFrame:
         """Writes rows. Returns what is there now."""
@@ -237,10 +237,7 @@ class Run:
 
     def _all(self, before: Manifest | None, what: str) -> DataFrame | None:
         """A table of all runs before this one."""
-        if before is None:
-            return None
-        paths = [f"{self._runs.path(run)}/{what}" for run in range(1, before.run + 1)]
-        there = [path for path in paths if self._files.exists(path)]
+        there = self._runs.having(what, before.run) if before is not None else []
         return self._read(what, *there) if there else None
 
 

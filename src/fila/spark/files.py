@@ -91,7 +91,15 @@ class Files:
         if system.exists(to):
             return False
         system.mkdirs(to.getParent())
-        return bool(system.rename(self._at(source)[0], to))
+        folder = self._at(source)[0]
+        if not system.rename(folder, to):
+            return False
+        # Into a folder that has appeared since it was looked for, Hadoop moves this one, and is content.
+        inside = self._jvm.org.apache.hadoop.fs.Path(to, folder.getName())
+        if not system.exists(inside):
+            return True
+        system.delete(inside, True)
+        return False
 
     def remove(self, folder: str) -> None:
         """Removes a folder with all it holds, as far as that is possible."""

@@ -74,18 +74,19 @@ def stays(steps: DataFrame, journal: DataFrame, end_ns: int) -> DataFrame:
     deleted = (
         journal.where(F.col("kind") == "deleted")
         .groupBy(F.col("queue").alias("place"))
-        .agg(F.max("seq").alias("gone_seq"), F.max("at_ns").alias("gone_ns"))
+        .agg(F.collect_list(F.struct("seq", "at_ns")).alias("deletions"))
     )
     there = steps.where(F.col("state") != GONE).join(F.broadcast(deleted), "place", "left")
-    cut = F.col("gone_seq") > F.col("seq")
+    # A name may be given to a new queue, which may be deleted too: the first deletion after the entry is its queue's.
+    gone = F.array_min(F.filter("deletions", lambda each: each["seq"] > F.col("seq")))
     return there.select(
         F.col("place").alias("queue"),
         *("key", "weight", "cost", "message_id", "state", "attempt"),
         F.col("seq").alias("from_seq"),
         F.col("at_ns").alias("from_ns"),
         F.col("next_seq").alias("to_seq"),
-        F.coalesce("next_ns", F.when(cut, F.col("gone_ns")), F.lit(end_ns)).alias("to_ns"),
-        (F.col("next_seq").isNull() & F.coalesce(cut, F.lit(False))).alias("deleted"),
+        F.coalesce("next_ns", gone["at_ns"], F.lit(end_ns)).alias("to_ns"),
+        (F.col("next_seq").isNull() & gone.isNotNull()).alias("deleted"),
         F.col("next_seq").isNull().alias("last"),
         F.when(F.col("next_kind") == "leased", F.col("next_throttled")).alias("throttled"),
     )

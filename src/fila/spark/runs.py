@@ -65,6 +65,11 @@ class Runs:
     def path(self, run: int) -> str:
         return f"{self.out}/runs/{run:06d}"
 
+    def having(self, what: str, last: int) -> list[str]:
+        """Where a table is in each of the runs up to this one that has it."""
+        paths = [f"{self.path(run)}/{what}" for run in range(1, last + 1)]
+        return [path for path in paths if self._files.exists(path)]
+
     @contextmanager
     def stage(self) -> Iterator[str]:
         """A folder for the run under way, which goes if it is not published."""

@@ -6,7 +6,8 @@ a bulk run over the same reports come to the same numbers. What a run says is se
 Rules of this file:
 - Batch b is run b + 1. A batch that is run again finds its run and only sends what that says, whatever was read this
   time: so a run and what was sent of it never differ.
-- A report counts once, by its id, also when the broker delivers it again in a later batch.
+- A report counts once, by its id, also when the broker delivers it again in a later batch. A message that is no report
+  counts once too, by the id of the message.
 - The checkpoint is in the output folder: one does not make sense without the other.
 """
 
@@ -98,7 +99,7 @@ def start(
 
     def batch(frame: DataFrame, number: int) -> None:
         counts = Batch(spark, out, clock_ms(), settings, lambda _: None).take(frame, number, metrics)
-        send(spark, queues, runs.path(number + 1), producer_of(files, out), number)
+        send(spark, queues, runs, producer_of(files, out), number)
         on_batch(counts)
 
     writer = reports.writeStream.foreachBatch(batch).option("checkpointLocation", f"{out}/checkpoint")
@@ -135,7 +136,11 @@ class Batch(Run):
         bronze = self._save(tables.bronze(parsed(received), reports), f"{staged}/{_BRONZE}")
         self._clean(reports, [bronze], staged, before)
         self._decide(staged, before)
-        counts = {name: became.summary for name, became in self._counted(staged).items()}
+        became = self._counted(staged)
+        if became["reports"].refused:
+            first = refused(self._spark, self._runs, staged, number).groupBy(PROBLEM).count().collect()
+            became["reports"].refused = {row[PROBLEM]: row["count"] for row in first}
+        counts = {name: each.summary for name, each in became.items()}
         inputs = known | {file.path: (file.size, file.modified_ms) for file in found}
         return Manifest(number + 1, self._now_ms, rules_text(self._settings), {"metrics": inputs}, counts)
 
@@ -155,18 +160,29 @@ def producer_of(files: Files, out: str) -> str:
     return f"spark-{json.loads(files.read(f'{out}/checkpoint/metadata'))['id']}"
 
 
-def send(spark: SparkSession, queues: Queues, run: str, producer: str, number: int) -> None:
-    """Put what a run found into queues, once: discrepancies, alerts, and what was refused with the reason."""
+def refused(spark: SparkSession, runs: Runs, run: str, before: int) -> DataFrame:
+    """What a run refused and none of so many runs before it had: messages, each with the reason."""
+
+    def of(*paths: str) -> DataFrame:
+        rows = spark.read.schema(f"message_id string, payload binary, {PROBLEM} string").parquet(*paths)
+        return rows.where(F.col(PROBLEM).isNotNull())
+
+    found, earlier = of(f"{run}/{_BRONZE}"), runs.having(_BRONZE, before)
+    return found.join(of(*earlier).select("message_id"), "message_id", "left_anti") if earlier else found
+
+
+def send(spark: SparkSession, queues: Queues, runs: Runs, producer: str, number: int) -> None:
+    """Put what a batch came to into queues, once: discrepancies, alerts, and what was refused with the reason."""
+    run = runs.path(number + 1)
     results, alerts = (
         spark.read.schema(gold.schema(name)).parquet(f"{run}/gold/{name}") for name in ("results", "alerts")
     )
     results = results.where(~F.col("status").isin(*_FINE))
-    received = spark.read.schema(f"message_id string, payload binary, {PROBLEM} string").parquet(f"{run}/{_BRONZE}")
-    refused = received.where(F.col(PROBLEM).isNotNull())
+    no_reports = refused(spark, runs, run, number)
     everything = [
         _messages(results, queues.discrepancies, _json(results), affiliate_id="affiliate_id", status="status"),
         _messages(alerts, queues.alerts, _json(alerts), affiliate_id="affiliate_id", severity="severity"),
-        _messages(refused, queues.refused, F.col("payload"), reason=PROBLEM, message_id="message_id"),
+        _messages(no_reports, queues.refused, F.col("payload"), reason=PROBLEM, message_id="message_id"),
     ]
     (
         reduce(DataFrame.unionByName, everything)

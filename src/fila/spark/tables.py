@@ -3,7 +3,7 @@
 Input comes as text (CSV, JSON) or typed (Parquet). Both are read by the same table of fields:
 - a name is text without surrounding blanks, of 1 to 128 characters;
 - a count is a whole number from 0 to 10^12;
-- a moment is milliseconds since 1970, a timestamp, or text of either kind (without a zone: UTC).
+- a moment is milliseconds since 1970, a timestamp, or text of either kind (without a zone: UTC; never without a year).
 """
 
 from dataclasses import dataclass
@@ -216,7 +216,9 @@ def _value(rows: DataFrame, field: Field) -> Column:
             return F.when(given % 1 == 0, given.try_cast("bigint"))
         return given.try_cast("bigint")
     if isinstance(kind, T.StringType):
-        return F.coalesce(given.try_cast("bigint"), F.unix_millis(given.try_cast("timestamp")))
+        # Spark takes a time without a date for that time today.
+        dated = F.when(given.rlike(r"^\s*\d{4}"), given)
+        return F.coalesce(given.try_cast("bigint"), F.unix_millis(dated.try_cast("timestamp")))
     if isinstance(kind, _WHOLE):
         return given.cast("bigint")
     return F.unix_millis(given.cast("timestamp"))

@@ -9,9 +9,12 @@ pytest.importorskip("pyspark")
 
 import pyarrow.parquet as pq
 
+from fila.reconcile.domain.settings import DEFAULTS
 from fila.spark import stream
 from fila.spark.bulk import reconcile
-from fila.spark.stream import Queues
+from fila.spark.files import Files
+from fila.spark.runs import Runs
+from fila.spark.stream import Batch, Queues
 
 NOW_MS = 1_790_000_000_000
 PATIENCE_S = 200
@@ -75,6 +78,27 @@ def counted(*folders, name):
 
 def sent(client, queue):
     return [message for piece in client.read_queue(queue) for message in piece]
+
+
+def test_what_is_no_report_is_sent_once_also_when_it_comes_again_in_a_later_batch(
+    spark, client, queue, queues, metrics, tmp_path
+):
+    """As after a kill between sending and Spark's commit that outlasts the lease."""
+    out = str(tmp_path / "out")
+    batches = ([("m1", "{"), ("m2", REPORTS[0])], [("m1", "{"), ("m2", REPORTS[0]), ("m3", "{")])
+    counts = []
+    for number, messages in enumerate(batches):
+        frame = spark.createDataFrame(
+            [(name, text.encode()) for name, text in messages], "message_id string, payload binary"
+        )
+        counts.append(Batch(spark, out, NOW_MS, DEFAULTS, lambda _: None).take(frame, number, metrics))
+        for _ in range(2):  # the second time it adds nothing
+            stream.send(spark, queues, Runs(Files(spark), out), f"p-{queue}", number)
+    assert Counter(message.headers["message_id"] for message in sent(client, queues.refused)) == {"m1": 1, "m3": 1}
+    assert counts == [
+        {"received": 2, "refused": 1, "repeated": 0, "new": 1},
+        {"received": 3, "refused": 1, "repeated": 2, "new": 0},
+    ]
 
 
 def test_a_stream_that_fails_on_the_way_comes_to_what_bulk_comes_to(

@@ -202,3 +202,13 @@ def test_only_what_the_winning_attempts_staged_is_published(broker, client, queu
     assert [message.payload for piece in client.read_queue(queue) for message in piece] == [b"a", b"b", b"c"]
     writer.commit([task(b"again")])
     assert client.queue_stats(queue).summary.depth == 3
+
+
+@pytest.mark.parametrize("missing", [None, ""])
+def test_by_key_a_row_without_one_is_refused(broker, client, queue, missing):
+    """Without a key a task that is run again would add it twice."""
+    given = options.write(CaseInsensitiveDict({"addr": broker.addr, "queue": queue, "mode": "dedup"}), stream=False)
+    rows = pa.record_batch({"payload": pa.array([b"a", b"b"]), "dedup_key": pa.array(["k", missing])})
+    with pytest.raises(ValueError, match="a row has no dedup_key"):
+        BatchWriter(given).write(iter([rows]))
+    assert client.queue_stats(queue).summary.depth == 0

@@ -73,6 +73,8 @@ class TestBatch:
     def test_a_row_that_cannot_be_written_is_named(self, spark, broker, queue):
         with pytest.raises(Exception, match="has no payload"):
             write(spark.sql("SELECT CAST(NULL AS STRING) payload"), broker, queue=queue)
+        with pytest.raises(Exception, match="has no dedup_key"):
+            write(spark.sql("SELECT 'a' payload, '' dedup_key"), broker, queue=queue, mode="dedup")
         with pytest.raises(Exception, match="nowhere"):
             write(spark.sql("SELECT 'a' payload"), broker, queue="nowhere")
 

@@ -4,7 +4,8 @@ Rules of this file:
 - By transaction: tasks stage rows, and the commit on the driver publishes them once, however often a batch is run.
 - What a task stages has a name that no other attempt has, and only what the winning attempts staged is committed. So
   nothing needs to be cleaned up: an abort does nothing, what was never committed is dropped by the broker in time.
-- By key: rows are enqueued at once, each under its `dedup_key`. They are seen before the batch has succeeded.
+- By key: rows are enqueued at once, each under its `dedup_key`. They are seen before the batch has succeeded. A row
+  without a key is refused: a task that is run again would add it twice.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,6 +112,7 @@ def _write(options: Write, producer: str, number: int, batches: Iterator[pa.Reco
     client = client_of(options.broker)
     if options.by_key:
         for batch in batches:
+            _check_keys(batch)
             for queue, messages in _by_queue(batch, options.queue).items():
                 client.enqueue_many(queue, messages)
         return Staged(producer, number, None)
@@ -163,6 +165,12 @@ def _payloads(batch: pa.RecordBatch) -> pa.BinaryArray:
     if column.null_count:
         raise ValueError("a row has no payload: it is null")
     return column.view(pa.binary())
+
+
+def _check_keys(batch: pa.RecordBatch) -> None:
+    """Raises ValueError where one is missing."""
+    if not all(batch.column("dedup_key").to_pylist()):
+        raise ValueError("a row has no dedup_key: it is null or empty, and mode 'dedup' needs one for each row")
 
 
 def _messages(batch: pa.RecordBatch) -> list[OutgoingMessage]:

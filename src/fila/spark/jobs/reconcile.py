@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from fila.client import FilaError
 from fila.spark.errors import PipelineError
+from fila.spark.jobs.arguments import add_rules, read_rules
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,18 +17,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reports", required=True, help="files, folder or pattern: Parquet, CSV or JSON")
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--out", required=True)
+    add_rules(parser)
     parser.add_argument("--master", help="default: that of spark-submit, else all cores of this machine")
     parser.add_argument("--broker", help="put reports that wait for figures back there, as delayed jobs")
     parser.add_argument("--queue", default="reconcile", help="the queue of these jobs (default: reconcile)")
     chosen = parser.parse_args(arguments)
     try:
+        rules = read_rules(chosen.config)
         from fila.spark.session import open_session
 
         spark = open_session("fila reconcile", chosen.master)
         from fila.spark import bulk, retries
 
         now_ms = time.time_ns() // 1_000_000
-        outcome = bulk.reconcile(spark, chosen.reports, chosen.metrics, chosen.out, now_ms=now_ms)
+        outcome = bulk.reconcile(spark, chosen.reports, chosen.metrics, chosen.out, now_ms=now_ms, settings=rules)
         summary = dict(outcome.summary)
         if chosen.broker:
             due = spark.read.parquet(f"{outcome.folder}/gold/open")
