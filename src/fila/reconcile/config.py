@@ -9,7 +9,6 @@
 [tiers] [growth] [trust] [retries] [alerts] [suspicion]   the rules
 """
 
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -26,6 +25,9 @@ from fila.reconcile.platforms import Platform
 from fila.reconcile.worker import WorkerSettings
 
 SectionType = TypeVar("SectionType")
+
+MOST = 1_000_000_000
+"""No number of these sections makes sense beyond it: as seconds it is 31 years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +103,11 @@ class Config:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise SettingsError(f"cannot read {path}: {error.strerror}") from error
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except ValueError as error:  # no UTF-8, no TOML, or a number of too many digits
             raise SettingsError(f"{path}: {error}") from error
         try:
             return cls.from_mapping(tables)
-        except (SettingsError, InvalidSettings) as error:
+        except (ValueError, InvalidSettings) as error:  # SettingsError, or a number of too many digits to be shown
             raise SettingsError(f"{path}: {error}") from error
 
     @classmethod
@@ -153,10 +155,8 @@ def _section(kind: type[SectionType], name: str, table: object) -> SectionType:
 
 
 def _value(name: str, value: Any, expected: type) -> Any:
-    if expected is float and type(value) is int:
-        value = float(value)
-    fits: Any = value if type(value) is expected else None
-    if fits is not None and (expected is str or (math.isfinite(fits) and fits > 0)):
-        return fits
-    words = {str: "text", int: "a positive whole number", float: "a positive number"}
+    fits = type(value) is expected or (expected is float and type(value) is int)
+    if fits and (expected is str or 0 < value <= MOST):
+        return expected(value)
+    words = {str: "text", int: f"a positive whole number up to {MOST:,}", float: f"a positive number up to {MOST:,}"}
     raise SettingsError(f"{name} = {value!r}: expected {words[expected]}")

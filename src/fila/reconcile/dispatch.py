@@ -73,15 +73,15 @@ class StoredRetries:
     def __init__(self, store: Store, queue: JobQueue) -> None:
         self._store = store
         self._queue = queue
-        self._named: dict[str, int] = {}
+        self._named: dict[str, DueReport] = {}
 
     def due(self, before: float, limit: int) -> Sequence[DueRetry]:
         if self._named:
-            self._store.agenda.release(self._named)
+            self._store.agenda.release(self._named.values())
             self._named = {}
         short = self._queue.snapshot()["ready"] < limit
         found = self._store.agenda.take_due(int(before * 1000), limit, missed=short)
-        self._named = {each.report_id: each.due_at_ms for each in found}
+        self._named = {each.report_id: each for each in found}
         return [as_retry(each) for each in found]
 
     def mark(self, ids: Sequence[str]) -> None:

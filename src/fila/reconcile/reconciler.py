@@ -59,7 +59,7 @@ class Reconciler:
         fetched = self._source.fetch(held.report.post, self._clock_ms())
         now_ms = self._clock_ms()
         if fetched.failure is Reason.BREAKER_OPEN and self._may_wait(held, now_ms + fetched.retry_after_ms):
-            self._store.agenda.postpone(report_id, now_ms + fetched.retry_after_ms)
+            self._store.agenda.postpone(report_id, held.attempts + 1, now_ms + fetched.retry_after_ms)
             raise Deferred(held.report.post.platform, fetched.retry_after_ms)
         attempt = self._judge(held, fetched, now_ms)
         if not self._store.attempts.record(attempt):

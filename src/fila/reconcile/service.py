@@ -1,8 +1,8 @@
 """The composition root: settings become a store, a queue, an API and workers. Clocks are read here and nowhere else."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -18,6 +18,9 @@ from fila.reconcile.platforms import Fetchers, GuardedFetchers, HttpFetcher
 from fila.reconcile.reconciler import Reconciler
 from fila.reconcile.store import Store, StoreError, open_engine, upgrade
 from fila.reconcile.worker import Worker
+
+if TYPE_CHECKING:
+    from fila.jobs.redis.breaker import RedisBreakerStore
 
 STOPS = (JobsError, SettingsError, StoreError, OSError)
 """What keeps a service from starting, or ends it, with a text that is meant for whoever started it."""
@@ -43,6 +46,8 @@ class Parts:
     store: Store
     queue: JobQueue
     fetchers: GuardedFetchers
+    #: Where breakers are kept, if other processes share them.
+    shared_breakers: "RedisBreakerStore | None" = None
 
     @classmethod
     def open(cls, config: Config) -> "Parts":
@@ -50,7 +55,10 @@ class Parts:
         queue_settings = config.queue.queue_settings(config.worker.concurrency)
         fetchers = Fetchers({each.name: HttpFetcher(each) for each in config.platforms})
         store = open_store(config)
-        return cls(config, store, create_queue(queue_settings), GuardedFetchers(fetchers, _breakers(config)))
+        shared = _shared_breakers(config)
+        breakers: BreakerStore = shared or LocalStore(config.breaker)
+        guarded = GuardedFetchers(fetchers, lambda platform: CircuitBreaker(platform, store=breakers))
+        return cls(config, store, create_queue(queue_settings), guarded, shared)
 
     def api(self) -> FastAPI:
         names = frozenset(each.name for each in self.config.platforms) or None
@@ -63,14 +71,15 @@ class Parts:
     def close(self) -> None:
         self.queue.close()
         self.fetchers.close()
+        if self.shared_breakers is not None:
+            self.shared_breakers.close()
         self.store.close()
 
 
-def _breakers(config: Config) -> Callable[[str], CircuitBreaker]:
+def _shared_breakers(config: Config) -> "RedisBreakerStore | None":
     """Breakers are shared where the queue is in Redis: what one process learns of a platform, all know."""
-    store: BreakerStore = LocalStore(config.breaker)
-    if config.queue.in_redis:
-        from fila.jobs.redis.breaker import RedisBreakerStore
+    if not config.queue.in_redis:
+        return None
+    from fila.jobs.redis.breaker import RedisBreakerStore
 
-        store = RedisBreakerStore(config.queue.url, config.breaker, prefix="reconcile:breaker:")
-    return lambda platform: CircuitBreaker(platform, store=store)
+    return RedisBreakerStore(config.queue.url, config.breaker, prefix="reconcile:breaker:")

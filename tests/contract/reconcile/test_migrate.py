@@ -54,6 +54,14 @@ def test_a_new_file_that_somebody_is_about_to_write_is_waited_for(tmp_path):
     other.close()
 
 
+def test_a_commit_is_on_the_disk_when_it_returns(tmp_path):
+    """With less than FULL (2), SQLite's write-ahead log may lose the last commits to a power cut."""
+    engine = open_engine(f"sqlite:///{tmp_path}/reconcile.db")
+    with engine.connect() as connection:
+        assert connection.scalar(text("PRAGMA synchronous")) == 2
+    engine.dispose()
+
+
 def test_a_step_that_fails_leaves_no_half_of_it(empty_url):
     engine = open_engine(empty_url)
     with engine.execution_options(writes=True).begin() as connection:
@@ -87,8 +95,9 @@ def test_a_url_that_cannot_work_is_refused_in_words(url, complaint):
         open_engine(url)
 
 
-def test_an_error_never_shows_the_password():
-    engine = open_engine("postgresql://fila:hunter2@127.0.0.1:1/none")
+@pytest.mark.parametrize("url", ["fila:hunter2@127.0.0.1:1/none", "fila@127.0.0.1:1/none?password=hunter2"])
+def test_an_error_never_shows_the_password(url):
+    engine = open_engine(f"postgresql://{url}")
     with pytest.raises(StoreError) as failed:
         upgrade(engine)
     assert "hunter2" not in str(failed.value)

@@ -176,7 +176,7 @@ class TestAgenda:
 
     def test_a_job_that_waits_on_purpose_is_not_missed(self, store):
         report = taken(store)
-        store.agenda.postpone(report.report_id, NOW + HOUR_MS)
+        store.agenda.postpone(report.report_id, 1, NOW + HOUR_MS)
         assert store.agenda.take_due(NOW + HOUR_MS, 10, missed=True) == []
         assert len(store.agenda.take_due(NOW + HOUR_MS + 60_000, 10, missed=True)) == 1
 
@@ -185,9 +185,22 @@ class TestAgenda:
         store.attempts.record(missing(report, retry_at_ms=NOW + 5_000))
         [due] = store.agenda.take_due(NOW + 10_000, 10, missed=True)
         assert due.due_at_ms == NOW + 5_000
-        store.agenda.release({due.report_id: due.due_at_ms})
+        store.agenda.release([due])
         assert store.agenda.take_due(NOW + 4_999, 10, missed=True) == []
         assert store.agenda.take_due(NOW + 5_000, 10, missed=True) == [due]
+
+    @pytest.mark.parametrize("known", ["lost", "waiting"])
+    def test_what_is_known_of_an_attempt_that_was_made_does_not_move_the_next_one(self, store, known):
+        """As when the queue took a job and did not say so, or two jobs for one attempt met an open breaker."""
+        report = taken(store)
+        [due] = store.agenda.take_due(NOW + 60_000, 10, missed=True)
+        store.attempts.record(missing(report, retry_at_ms=NOW + HOUR_MS))
+        if known == "lost":
+            store.agenda.release([due])
+        else:
+            store.agenda.postpone(report.report_id, due.attempt, NOW + 2 * HOUR_MS)
+        assert store.agenda.take_due(NOW + HOUR_MS - 1, 10, missed=True) == []
+        assert [due.attempt for due in store.agenda.take_due(NOW + HOUR_MS, 10, missed=False)] == [2]
 
     def test_two_who_ask_at_once_are_not_told_the_same(self, store):
         ids = {taken(store, post=f"p-{number}").report_id for number in range(40)}

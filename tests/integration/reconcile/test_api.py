@@ -14,10 +14,10 @@ from fila.reconcile.api import ApiSettings, create_app
 from fila.reconcile.api.app import Service
 from fila.reconcile.api.flood import FloodGuard
 from fila.reconcile.api.models import EXAMPLE
-from fila.reconcile.domain.settings import DEFAULTS, SettingsError
+from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS, SettingsError
 from fila.reconcile.serving import HttpServer
 from fila.reconcile.store import Store, open_engine, upgrade
-from tests.helpers.reconcile import NOW, OVERCLAIMED, attempt
+from tests.helpers.reconcile import NOW, OVERCLAIMED, attempt, missing
 
 REPORT = {name: value for name, value in EXAMPLE.items() if name != "idempotency_key"}
 
@@ -98,6 +98,26 @@ class TestSubmitting:
         api.post(idempotency_key="k")
         answer = api.post(idempotency_key="k", views=1)
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "key_reused")
+
+    @pytest.mark.parametrize(
+        "first, again, status",
+        [
+            (None, None, 202),
+            ("2023-11-14T22:00:00Z", "2023-11-14T23:00:00+01:00", 202),
+            ("2023-11-14T22:13:50Z", "2023-11-14T22:13:50Z", 202),
+            ("2023-11-14T22:00:00Z", "2023-11-14T21:00:00Z", 409),
+            (None, "2023-11-14T22:00:00Z", 409),
+            ("2023-11-14T22:00:00Z", None, 409),
+        ],
+    )
+    def test_another_time_is_another_report_if_the_affiliate_said_it(self, bench, first, again, status):
+        """What we filled in, or took for now, is no difference."""
+        api = bench()
+        api.post(idempotency_key="k", reported_at=first)
+        api.now_ms += 10_000
+        answer = api.post(idempotency_key="k", reported_at=again)
+        assert answer.status_code == status
+        assert status == 409 or answer.json()["repeated"]
 
     def test_a_post_of_somebody_else_is_a_conflict(self, bench):
         api = bench()
@@ -234,6 +254,18 @@ class TestLimits:
         ids = [each["report_id"] for each in answer.json()["reports"]]
         assert {due.report_id for due in api.store.agenda.take_due(NOW, 10, missed=False)} == set(ids[2:])
 
+    def test_a_job_that_was_queued_and_done_before_the_queue_failed_to_say_so_is_left_alone(self, bench):
+        class Forgetful(PriorityDelayQueue):
+            def enqueue(self, job, *args, **kwargs):
+                held = api.store.attempts.open_report(job["affiliate_report_id"])
+                api.store.attempts.record(missing(held.report, retry_at_ms=NOW + HOUR_MS))
+                raise QueueUnavailable("no answer")
+
+        api = bench(queue=Forgetful())
+        assert api.post().status_code == 202
+        assert api.store.agenda.take_due(NOW + HOUR_MS - 1, 10, missed=True) == []
+        assert [due.attempt for due in api.store.agenda.take_due(NOW + HOUR_MS, 10, missed=True)] == [2]
+
     def test_a_queue_that_is_not_there_is_said_so(self, bench):
         class Away(PriorityDelayQueue):
             def snapshot(self):
@@ -326,8 +358,21 @@ class TestToken:
         assert api.post().status_code == 401
         assert api.post(headers={"Authorization": "Bearer wrong"}).status_code == 401
         assert api.post(headers={"Authorization": "Bearer s3cret"}).status_code == 202
-        assert api.http.get("/v1/alerts").status_code == 401
         assert api.http.get("/healthz").status_code == 200
+
+    @pytest.mark.parametrize(
+        "path", ["/v1/alerts", "/docs", "/redoc", "/openapi.json", "/nowhere", "/healthz/", "//healthz"]
+    )
+    def test_nothing_but_the_health_is_shown_without_it(self, bench, path):
+        api = bench(token="s3cret")
+        answer = api.http.get(path)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorised")
+
+    @pytest.mark.parametrize("body", [b"{", b"x" * 2_000], ids=["no report", "too large"])
+    def test_it_is_asked_for_before_anything_else_is_looked_at(self, bench, body):
+        api = bench(token="s3cret", max_body_bytes=1_000)
+        headers = {"Content-Type": "application/json"}
+        assert api.http.post("/v1/reports", content=body, headers=headers).status_code == 401
 
     def test_it_does_not_show(self):
         assert "s3cret" not in repr(ApiSettings(token="s3cret"))

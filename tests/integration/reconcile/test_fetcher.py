@@ -1,6 +1,7 @@
 """The fetcher against a real HTTP server with every fault, and against raw sockets that no server would send."""
 
 import contextlib
+import gzip
 import socket
 import threading
 import time
@@ -123,18 +124,26 @@ def test_a_platform_that_is_not_known_has_nothing_to_say():
 
 
 @contextlib.contextmanager
-def raw_server(*chunks, pause_s=0.0):
-    """Sends these bytes to whoever connects, with pauses in between."""
+def raw_server(*chunks, pause_s=0.0, asked=None, done=None):
+    """Sends these bytes to whoever connects, with pauses in between. Notes what it was asked, and when it said all."""
     listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer(connection):
+        heard = connection.recv(65_536)
+        if asked is not None:
+            asked.append(heard)
+        for chunk in chunks:
+            connection.sendall(chunk)
+            time.sleep(pause_s)
+        if done is not None:
+            done.set()
 
     def serve():
         with contextlib.suppress(OSError):
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65_536)
-                for chunk in chunks:
-                    connection.sendall(chunk)
-                    time.sleep(pause_s)
+            while True:
+                connection, _ = listener.accept()
+                with connection, contextlib.suppress(OSError):
+                    answer(connection)
 
     threading.Thread(target=serve, daemon=True).start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -153,6 +162,9 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
         [HEAD + b"\r\n" + b"[1]"],
         [HEAD + b"\r\n" + b" " * 200_000],
         [b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"],
+        [b"HTTP/1.1 302 Found\r\nLocation: http://xn--\r\nContent-Length: 0\r\n\r\n"],
+        [b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n"],
+        [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n"],
         [HEAD + b"Content-Encoding: gzip\r\n\r\nno gzip"],
     ],
 )
@@ -163,11 +175,77 @@ def test_whatever_comes_over_the_wire_nothing_is_raised(chunks):
         fetcher.close()
 
 
-def test_an_answer_that_trickles_in_is_given_up():
-    with raw_server(HEAD + b"\r\n", *[b" "] * 200, pause_s=0.02) as url:
-        fetcher = HttpFetcher(Platform("x", url, timeout_ms=200))
+FIGURES = b'{"views": 3, "clicks": 2, "conversions": 1}'
+GOOD = HEAD + b"Content-Length: %d\r\n\r\n" % len(FIGURES) + FIGURES
+
+
+@pytest.mark.parametrize(
+    "scheme, start, piece",
+    [
+        ("http", HEAD + b"\r\n", b" "),
+        ("http", HEAD + b"X: ", b"a"),
+        ("http", b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        ("https", b"\x16\x03\x03\x40\x00", b"\x02"),
+    ],
+    ids=["body", "header", "informational", "handshake"],
+)
+def test_an_answer_that_trickles_in_is_given_up(scheme, start, piece):
+    said_all = threading.Event()
+    with raw_server(start, *[piece] * 600, pause_s=0.03, done=said_all) as url:
+        fetcher = HttpFetcher(Platform("x", url.replace("http", scheme), timeout_ms=200))
+        assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
+        assert not said_all.is_set(), "the platform was listened to until its end"
+        fetcher.close()
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "GZIP", "deflate", "x"])
+def test_an_answer_that_is_packed_is_not_unpacked(encoding):
+    """However little comes over the wire, unpacked it may be anything."""
+    body = gzip.compress(gzip.compress(FIGURES)) if "," in encoding else gzip.compress(FIGURES)
+    with raw_server(HEAD + b"Content-Encoding: %s\r\n\r\n" % encoding.encode() + body) as url:
+        fetcher = HttpFetcher(Platform("x", url))
         assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
         fetcher.close()
+
+
+def test_an_answer_that_says_it_is_not_packed_is_read():
+    with raw_server(HEAD + b"Content-Encoding: Identity\r\n\r\n" + FIGURES) as url:
+        fetcher = HttpFetcher(Platform("x", url))
+        assert tuple(fetcher.fetch(Post("x", "p-1", "ada"), NOW).observation) == (3, 2, 1)
+        fetcher.close()
+
+
+class TestQuestion:
+    """What is sent."""
+
+    def test_a_platform_is_told_who_asks_and_to_answer_unpacked(self):
+        asked = []
+        with raw_server(GOOD, asked=asked) as url:
+            fetcher = HttpFetcher(Platform("x", f"{url}/api/", token="t-1"))
+            assert tuple(fetcher.fetch(Post("x", "p/1", "ada"), NOW).observation) == (3, 2, 1)
+            fetcher.close()
+        first, *headers = asked[0].decode().split("\r\n")
+        assert first == "GET /api/v1/posts/p%2F1/metrics HTTP/1.1"
+        assert {"Accept-Encoding: identity", "Authorization: Bearer t-1", f"Host: {url[7:]}"} <= set(headers)
+
+    def test_a_name_and_a_password_in_the_address_are_sent_as_such(self):
+        asked = []
+        with raw_server(GOOD, asked=asked) as url:
+            fetcher = HttpFetcher(Platform("x", url.replace("//", "//ada:b%40c@")))
+            fetcher.fetch(Post("x", "p-1", "ada"), NOW)
+            fetcher.close()
+        assert b"Authorization: Basic YWRhOmJAYw==\r\n" in asked[0]
+
+    def test_nothing_that_a_platform_sets_is_sent_back(self):
+        asked = []
+        answer = b"HTTP/1.1 404 Gone\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        with raw_server(answer, asked=asked) as url:
+            fetcher = HttpFetcher(Platform("x", url))
+            for _ in range(2):
+                assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.ABSENT
+            fetcher.close()
+        assert asked[0] == asked[1]
+        assert b"cookie" not in asked[1].lower()
 
 
 @pytest.mark.parametrize(
@@ -199,6 +277,8 @@ def test_retry_after_is_seconds_or_a_date_and_has_a_limit(header, expected):
         ({"base_url": "http://x", "path": "/x"}, "path: expected"),
         ({"base_url": "http://x", "fields": {"likes": "x"}}, "fields: expected"),
         ({"base_url": "http://x", "timeout_ms": 0}, "timeout_ms: expected"),
+        ({"base_url": "http://x", "timeout_ms": 10**400}, "timeout_ms: expected"),
+        ({"base_url": "http://x", "max_answer_bytes": True}, "max_answer_bytes: expected"),
         ({"base_url": "http://x", "token": "a\nb"}, "token: expected"),
         ({"base_url": "http://x", "retries": 1}, "unknown key platforms.x.retries"),
     ],

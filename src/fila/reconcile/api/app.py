@@ -1,6 +1,5 @@
 """The routes. Each reads, calls, answers; what they refuse is decided in `gate`, `errors` and the store."""
 
-import hmac
 import logging
 import uuid
 from collections.abc import Callable, Sequence
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi import Depends, FastAPI, Header, Path, Query, Response
 
 from fila.jobs.errors import JobsError
 from fila.jobs.queue import JobQueue
@@ -33,6 +32,7 @@ from fila.reconcile.api.models import (
 )
 from fila.reconcile.api.settings import ApiSettings
 from fila.reconcile.api.shapes import affiliate_out, alert_out, report_out
+from fila.reconcile.api.token import TokenCheck
 from fila.reconcile.domain.alerts import Kind
 from fila.reconcile.domain.models import Claim, Post, Report
 from fila.reconcile.domain.settings import Settings
@@ -65,10 +65,10 @@ def create_app(service: Service) -> FastAPI:
         title="Fila reconciliation",
         version=version("fila"),
         description=DESCRIPTION,
-        dependencies=[Depends(_authorised(service.limits.token))],
         responses={status: {"model": ErrorOut} for status in (401, 413, 422, 503)},
     )
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_body_bytes)
+    app.add_middleware(TokenCheck, token=service.limits.token)  # the last one added is the first one asked
     errors.install(app)
     _add_intake(app, service, Gate(service.queue, service.limits))
     _add_views(app, service)
@@ -115,7 +115,7 @@ def _add_intake(app: FastAPI, service: Service, gate: Gate) -> None:
 def _take(service: Service, gate: Gate, reports: Sequence[ReportIn], correlation_id: str) -> list[Accepted]:
     now_ms = service.clock_ms()
     submissions = [
-        Submission(_report(service, each, index, now_ms), correlation_id, each.idempotency_key)
+        Submission(_report(service, each, index, now_ms), correlation_id, each.idempotency_key, _said_at_ms(each))
         for index, each in enumerate(reports)
     ]
     gate.admit([each.affiliate_id for each in reports])
@@ -137,15 +137,17 @@ def _report(service: Service, given: ReportIn, index: int, now_ms: int) -> Repor
     if service.platforms is not None and given.platform not in service.platforms:
         known = ", ".join(sorted(service.platforms))
         raise errors.Refused(422, "invalid", f"reports.{index}: unknown platform: expected one of {known}")
-    reported_at_ms = now_ms
-    if given.reported_at is not None:
-        reported_at_ms = int(given.reported_at.timestamp() * 1000)
-        limits = service.limits
-        if not now_ms - limits.max_age_ms <= reported_at_ms <= now_ms + limits.max_skew_ms:
-            raise errors.Refused(422, "invalid", f"reports.{index}: reported_at is too old or in the future")
+    said_at_ms, limits = _said_at_ms(given), service.limits
+    reported_at_ms = now_ms if said_at_ms is None else said_at_ms
+    if not now_ms - limits.max_age_ms <= reported_at_ms <= now_ms + limits.max_skew_ms:
+        raise errors.Refused(422, "invalid", f"reports.{index}: reported_at is too old or in the future")
     post = Post(given.platform, given.post_id, given.affiliate_id, given.campaign_id)
     claim = Claim(given.views, given.clicks, given.conversions)
     return Report(new_report_id(), post, claim, min(reported_at_ms, now_ms))
+
+
+def _said_at_ms(given: ReportIn) -> int | None:
+    return None if given.reported_at is None else int(given.reported_at.timestamp() * 1000)
 
 
 def _enqueue(service: Service, reports: Sequence[ReportIn], results: Sequence[Submitted], correlation_id: str) -> None:
@@ -171,7 +173,7 @@ def _enqueue(service: Service, reports: Sequence[ReportIn], results: Sequence[Su
             dispatch.enqueue(service.queue, due, now_ms)
         except JobsError as error:
             logger.warning("the queue took not all", extra={"left": len(fresh), "error": str(error)})
-            service.store.agenda.release({each.report_id: each.due_at_ms for each in fresh.values()})
+            service.store.agenda.release(fresh.values())
             return
         del fresh[report_id]
 
@@ -238,14 +240,3 @@ def _add_views(app: FastAPI, service: Service) -> None:
 
 def _correlation(x_correlation_id: Annotated[Key | None, Header()] = None) -> str:
     return x_correlation_id or uuid.uuid4().hex
-
-
-def _authorised(token: str) -> Callable[[Request], None]:
-    expected = f"Bearer {token}".encode()
-
-    def check(request: Request) -> None:
-        given = request.headers.get("Authorization", "").encode()
-        if token and request.url.path != "/healthz" and not hmac.compare_digest(given, expected):
-            raise errors.Refused(401, "unauthorised", "a bearer token is needed")
-
-    return check

@@ -24,7 +24,7 @@ class ApiSettings(Section):
     max_age_ms: int = whole(7 * 24 * HOUR_MS, 0, 24 * 365 * HOUR_MS)
     #: ... and as new as this after our own clock; it then counts as of now.
     max_skew_ms: int = whole(300_000, 0, HOUR_MS)
-    #: If set, every request must bring it as a bearer token.
+    #: If set, every request but that for the health must bring it as a bearer token.
     token: str = field(default="", repr=False)
 
     def check(self) -> None:

@@ -10,6 +10,9 @@ from fila.reconcile.domain.settings import SettingsError
 
 OBSERVED_AT = "observed_at"
 
+MOST = 1_000_000_000
+"""As milliseconds it is 11 days; a socket's timeout has its own limit far above."""
+
 
 def _same_names() -> dict[str, str]:
     return {name: name for name in (*METRICS, OBSERVED_AT)}
@@ -39,12 +42,8 @@ class Platform:
             ("token", _is_text(given["token"]), "printable text"),
             ("path", _is_text(given["path"]) and "{post_id}" in self.path, "a path with {post_id} in it"),
             ("fields", _is_field_map(given["fields"]), f"a table from {', '.join(_same_names())} to names"),
-            ("timeout_ms", type(given["timeout_ms"]) is int and self.timeout_ms > 0, "a positive whole number"),
-            (
-                "max_answer_bytes",
-                type(given["max_answer_bytes"]) is int and self.max_answer_bytes > 0,
-                "a positive one",
-            ),
+            ("timeout_ms", _is_number(given["timeout_ms"]), f"a positive whole number up to {MOST:,}"),
+            ("max_answer_bytes", _is_number(given["max_answer_bytes"]), f"a positive whole number up to {MOST:,}"),
         ):
             if not holds:
                 raise SettingsError(f"platform {self.name!r}: {name}: expected {expected}")
@@ -68,6 +67,10 @@ class Platform:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and value.isascii() and (value == "" or value.isprintable())
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and 0 < value <= MOST
 
 
 def _is_http(url: object) -> bool:

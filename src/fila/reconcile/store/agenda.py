@@ -4,10 +4,9 @@ The database, not the queue, is the truth about what is still to be done: a job 
 queued again, which is harmless, since an attempt takes effect once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 
-from sqlalchemy import select, true, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, select, true, update
 
 from fila.reconcile.store.database import Database
 from fila.reconcile.store.records import DueReport
@@ -37,29 +36,32 @@ class Agenda:
             )
             rows = session.scalars(query).all()
             due = [_due(row) for row in rows]
-            self._hold(session, [row.id for row in rows], before_ms)
+            if due:
+                values = {"due_at_ms": before_ms + self._requeue_after_ms, "queued": True}
+                session.execute(update(ReportRow).where(ReportRow.id.in_([row.id for row in rows])).values(values))
             return due
 
-    def postpone(self, report_id: str, until_ms: int) -> None:
-        """Its job is in the queue, but not before then: it is not missed until the requeue time after it."""
+    def postpone(self, report_id: str, attempt: int, until_ms: int) -> None:
+        """The job of this attempt is in the queue, but not before then: it is not missed until the requeue time after
+        it. An attempt that was made meanwhile has planned the next one, and that holds.
+        """
         with self._database.writing() as session:
-            self._hold(session, [report_id], until_ms)
+            values = {"due_at_ms": until_ms + self._requeue_after_ms, "queued": True}
+            session.execute(update(ReportRow).where(*_waits_for(report_id, attempt)).values(values))
 
-    def release(self, due_at_ms: Mapping[str, int]) -> None:
-        """Jobs of these reports did not get into the queue: they are due at these times again."""
+    def release(self, reports: Iterable[DueReport]) -> None:
+        """The jobs of these did not get into the queue, as far as is known: they are due at their times again. One that
+        did, and made its attempt, has planned the next one, and that holds.
+        """
         with self._database.writing() as session:
-            for report_id, at_ms in sorted(due_at_ms.items()):
-                values = {"due_at_ms": at_ms, "queued": False}
-                still = ReportRow.id == report_id, ReportRow.done_at_ms.is_(None)
-                session.execute(update(ReportRow).where(*still).values(values))
+            for due in sorted(reports, key=lambda each: each.report_id):
+                values = {"due_at_ms": due.due_at_ms, "queued": False}
+                session.execute(update(ReportRow).where(*_waits_for(due.report_id, due.attempt)).values(values))
 
-    def _hold(self, session: Session, ids: Sequence[str], from_ms: int) -> None:
-        if ids:
-            session.execute(
-                update(ReportRow)
-                .where(ReportRow.id.in_(ids), ReportRow.done_at_ms.is_(None))
-                .values(due_at_ms=from_ms + self._requeue_after_ms, queued=True)
-            )
+
+def _waits_for(report_id: str, attempt: int) -> tuple[ColumnElement[bool], ...]:
+    """The report is open and this is its next attempt."""
+    return ReportRow.id == report_id, ReportRow.attempts == attempt - 1, ReportRow.done_at_ms.is_(None)
 
 
 def _due(row: ReportRow) -> DueReport:

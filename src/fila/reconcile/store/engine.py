@@ -1,8 +1,8 @@
 """Connections. Both databases are made to behave alike: short transactions, writers one after another where they meet.
 
 SQLite: the write-ahead log lets readers and one writer work at once; writers take their lock at the start (`BEGIN
-IMMEDIATE`) and wait for it, instead of failing halfway. A commit survives a kill of the process. A power cut may take
-the last ones, but never half of one, and what it takes is done again: the reports concerned are still open.
+IMMEDIATE`) and wait for it, instead of failing halfway. A commit is on the disk when it returns, so it survives a power
+cut too: a report that was accepted is nowhere else.
 """
 
 import sqlite3
@@ -35,11 +35,12 @@ def open_engine(url: str) -> Engine:
 
 
 def shown(url: str) -> str:
-    """The URL as it may be logged."""
+    """The URL as it may be logged: without its password, and any query, which may hold one too."""
     try:
-        return make_url(url).render_as_string(hide_password=True)
+        parsed = make_url(url)
     except ArgumentError:
         return "[not a database URL]"
+    return parsed.set(query={}).render_as_string(hide_password=True) + ("?***" if parsed.query else "")
 
 
 def _parse(url: str) -> URL:
@@ -64,7 +65,7 @@ def _sqlite(url: URL) -> Engine:
         connection.isolation_level = None  # transactions are begun below, not by the driver
         cursor = connection.cursor()
         _keep_a_write_ahead_log(cursor)
-        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
 

@@ -16,12 +16,16 @@ class Submission:
     report: Report
     correlation_id: str
     idempotency_key: str | None = None
+    #: The time that the affiliate gave; None when it left that to us, and sent again it may be another.
+    said_at_ms: int | None = None
 
     @property
     def digest(self) -> str:
         """Of what the affiliate said. Two submissions under one key must agree in it."""
         post, claim = self.report.post, self.report.claim
-        said = (post.platform, post.post_id, post.affiliate_id, post.campaign_id, *claim)
+        said: tuple[object, ...] = (post.platform, post.post_id, post.affiliate_id, post.campaign_id, *claim)
+        if self.said_at_ms is not None:
+            said = (*said, self.said_at_ms)
         return hashlib.sha256(repr(said).encode()).hexdigest()
 
 
