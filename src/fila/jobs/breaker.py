@@ -26,6 +26,7 @@ from typing import Protocol
 
 from fila.jobs.errors import CircuitOpen, Defer, InvalidSettings, RateLimited, Reject
 from fila.jobs.events import BreakerChanged, Hook, emit
+from fila.jobs.intake import MAX_DELAY_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -183,8 +184,12 @@ class Permit:
         self._report(Op.FAILURE)
 
     def rate_limited(self, retry_after_seconds: float = 0.0) -> None:
-        """The other side refused for being asked too often, and said when to come again."""
-        self._report(Op.RATE_LIMIT, retry_after_seconds)
+        """The other side refused for being asked too often, and said when to come again.
+
+        Its word may be any number: it is heard up to the longest delay of a job, and one below 0, or nan, is 0.
+        """
+        # In this order: `max` keeps its first argument when the other is not a number.
+        self._report(Op.RATE_LIMIT, min(max(0.0, retry_after_seconds), MAX_DELAY_SECONDS))
 
     def release(self) -> None:
         """The call said nothing about the other side."""

@@ -60,8 +60,22 @@ class DataclassCodec:
         values = self._json.decode(text)
         try:
             return self._kind(**values)
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # a class may check its fields, and raises then what it likes
             raise InvalidJob(f"a stored job is not a {self._kind.__name__}: {error}") from error
+
+
+def text_in(value: object) -> str:
+    """A stored value that was written as text. Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, got {type(value).__name__}")
+    return value
+
+
+def number_in(value: object) -> float:
+    """A stored value that was written as a number. Raises TypeError or OverflowError."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected a number, got {type(value).__name__}")
+    return float(value)
 
 
 _MAX_DEPTH = 100

@@ -124,7 +124,7 @@ def _delay_seconds(when: When, now: float) -> float:
         case timedelta():
             return max(0.0, when.total_seconds())
         case _:
-            return when
+            return 0.0 if when < 0 else when  # what is no number is refused by the queue
 
 
 def wall_clock() -> float:

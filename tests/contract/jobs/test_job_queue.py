@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fila.jobs import ClaimLost, InvalidJob, QueueClosed, QueueFull, UnknownPriority
+from fila.jobs import ClaimLost, InvalidJob, JobsError, QueueClosed, QueueFull, UnknownPriority
 
 #: Long enough for a machine under load to enqueue a few jobs in, short enough to wait for.
 SOON = 0.3
@@ -318,6 +318,45 @@ def test_who_waits_is_told_of_shutdown(queue):
     for waiter in waiters:
         waiter.join(LONG)
     assert came == [None, None, None]
+
+
+@pytest.mark.parametrize("timeout", [None, 0, LONG])
+def test_after_close_nothing_comes(queue, timeout):
+    queue.close()
+    assert queue.dequeue(timeout) is None
+
+
+def test_who_waits_is_told_of_close(queue):
+    came = []
+
+    def wait():
+        try:
+            came.append(queue.dequeue())
+        except JobsError as error:
+            came.append(error)
+
+    waiters = [threading.Thread(target=wait) for _ in range(3)]
+    for waiter in waiters:
+        waiter.start()
+    queue.close()
+    for waiter in waiters:
+        waiter.join(LONG)
+    assert came == [None, None, None]
+
+
+def test_a_job_that_was_taken_is_returned_though_the_log_fails(backend, monkeypatch):
+    """The backlog is past its mark, and cannot be logged."""
+    tried = []
+
+    def fail(text, *_, **__):
+        tried.append(text)
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("fila.jobs.pressure.logger.warning", fail)
+    queue = backend.make(warn_depth=1)
+    made = [queue.enqueue(n).job for n in range(100)]
+    assert made == list(range(100))
+    assert tried == ["backlog past its mark"]
 
 
 def test_who_waits_can_be_interrupted_and_wait_again(queue):

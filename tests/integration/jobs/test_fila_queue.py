@@ -1,5 +1,6 @@
 """What the broker adds to the contract: fairness, throttle keys, dead letters, life beyond the process."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -194,11 +195,17 @@ def test_a_foreign_message_is_buried_and_holds_nobody_up(make_queue, client):
     queue = make_queue()
     client.enqueue(queue._name, {"who": "knows"}, b"\x00\xff")
     client.enqueue(queue._name, {"fila-job": "[]"}, b"{}")
+    for meta in ("[" * 5000, _meta(at=10**400), _meta(ready="soon"), _meta(label=5), _meta(id=[])):
+        client.enqueue(queue._name, {"fila-job": meta}, b"{}")
     queue.enqueue("a job")
     assert take(queue, 1)[0].job == "a job"
     dead = queue.dead_letters()
-    assert [each.item.priority_label for each in dead] == ["unreadable", "unreadable"]
+    assert [each.item.priority_label for each in dead] == ["unreadable"] * 7
     assert all("is not a job" in each.error for each in dead)
+
+
+def _meta(**changes):
+    return json.dumps({"id": "1", "label": "normal", "at": 0, "ready": 0} | changes)
 
 
 def test_a_foreign_message_is_buried_though_the_log_fails(make_queue, client, monkeypatch):

@@ -9,9 +9,23 @@ import time
 import pytest
 
 from fila.jobs import InvalidSettings, QueueSettings, QueueUnavailable, RedisQueue
+from fila.jobs.redis.remote import QUEUE_SCRIPT
 from fila.testing import RedisProcess
+from tests.helpers.clock import ManualClock
 
 LONG = 20.0
+
+
+@pytest.fixture
+def server_clock(monkeypatch):
+    """The clock of the Redis server, as queues see it that go by it."""
+    clock = ManualClock()
+
+    def call(remote, command, *args):
+        return remote.link.call(QUEUE_SCRIPT, remote._keys, command, round(clock() * 1000), *args)
+
+    monkeypatch.setattr("fila.jobs.redis.remote.Remote._call", call)
+    return clock
 
 
 def test_who_waits_gets_a_delayed_job_when_it_is_due(make_queue):
@@ -26,10 +40,64 @@ def test_who_waits_gets_a_delayed_job_when_it_is_due(make_queue):
     assert time.time() >= came[0].ready_at - 0.05
 
 
-def test_jobs_that_become_ready_together_wake_as_many_as_wait(make_queue, monkeypatch):
-    """There is one token for all: who takes it and leaves jobs behind passes it on."""
+def await_waiters(queue, count):
+    while int(queue._remote.link.command("INFO", "clients").decode().split("blocked_clients:")[1].split()[0]) < count:
+        time.sleep(0.01)
+
+
+def start_waiters(queue, *timeouts):
+    """Waiters who got their place in line in this order. Returns them, and what comes to them."""
+    came, waiters = [], []
+    for timeout in timeouts:
+        waiters.append(threading.Thread(target=lambda left=timeout: came.append(queue.dequeue(left)), daemon=True))
+        waiters[-1].start()
+        await_waiters(queue, len(waiters))
+    return waiters, came
+
+
+@pytest.fixture
+def patient_queue(make_queue, monkeypatch):
+    """Who waits there looks again only when woken."""
     monkeypatch.setattr("fila.jobs.redis.queue._MAX_WAIT_SECONDS", 1000.0)
-    queue = make_queue(lease_seconds=4000)
+    return make_queue(lease_seconds=4000)
+
+
+def test_who_is_woken_and_has_no_time_to_wait_wakes_another(patient_queue):
+    (first, second), came = start_waiters(patient_queue, 2.0, 1000.0)
+    patient_queue.enqueue("later", delay_seconds=2.5)
+    first.join(LONG)
+    second.join(LONG)
+    assert [item and item.job for item in came] == [None, "later"]
+
+
+def test_who_is_woken_and_leaves_with_a_job_wakes_another(patient_queue):
+    (first, second), came = start_waiters(patient_queue, 1000.0, 1000.0)
+    patient_queue.enqueue("first", delay_seconds=0.3)
+    patient_queue.enqueue("second", delay_seconds=0.6)
+    first.join(LONG)
+    second.join(LONG)
+    assert sorted(item.job for item in came) == ["first", "second"]
+
+
+def test_who_is_woken_in_the_last_moment_wakes_another(patient_queue, monkeypatch):
+    """A job may be there, and no time to look is left."""
+    link = patient_queue._remote.link
+    wait = link.wait
+
+    def wait_too_long(key, seconds, unless):
+        link.command("RPUSH", key, "1")
+        took = wait(key, seconds, unless)
+        time.sleep(seconds)
+        return took
+
+    monkeypatch.setattr(link, "wait", wait_too_long)
+    assert patient_queue.dequeue(0.05) is None
+    assert link.command("LLEN", "affiliate:ready_queue:wake") == 1
+
+
+def test_jobs_that_become_ready_together_wake_as_many_as_wait(patient_queue, make_queue):
+    """There is one token for all: who takes it and leaves jobs behind passes it on."""
+    queue = patient_queue
     for n in range(3):
         queue.enqueue(n)
         queue.bury(queue.dequeue(LONG), "for now")
@@ -38,8 +106,7 @@ def test_jobs_that_become_ready_together_wake_as_many_as_wait(make_queue, monkey
     waiters = [threading.Thread(target=lambda one=one: came.append(one.dequeue(2 * LONG).job)) for one in others]
     for waiter in waiters:
         waiter.start()
-    while int(queue._remote.link.command("INFO", "clients").decode().split("blocked_clients:")[1].split()[0]) < 3:
-        time.sleep(0.01)
+    await_waiters(queue, 3)
     assert queue.redrive() == 3
     for waiter in waiters:
         waiter.join(LONG)
@@ -71,6 +138,35 @@ def test_a_claim_ends_with_its_lease_and_not_before(make_queue):
     assert other.dequeue(LONG).attempt == 2
 
 
+def test_the_job_of_a_dead_worker_comes_back_while_the_others_are_busy(make_queue, server_clock):
+    """However long they are at it before they ask for the next one: extending a claim is a sign of life too."""
+    dead, alive = make_queue(lease_seconds=30.0), make_queue(lease_seconds=30.0)
+    dead.enqueue("victim")
+    assert dead.dequeue(0).job == "victim"
+    came = []
+    for n in range(3):
+        alive.enqueue(n)
+        item = alive.dequeue(0)
+        came.append((item.job, item.attempt))
+        for _ in range(2):
+            server_clock.advance(10)
+            alive.extend(item)
+        alive.ack(item)
+    assert came == [(0, 1), (1, 1), ("victim", 2)]
+
+
+def test_an_outage_that_an_extended_claim_shows_first_ends_no_other_claim(make_queue, server_clock):
+    busy, other = make_queue(lease_seconds=30.0), make_queue(lease_seconds=30.0)
+    for queue in (busy, other):
+        queue.enqueue("job")
+    extended, done = busy.dequeue(0), busy.dequeue(0)
+    server_clock.advance(31)
+    busy.extend(extended)
+    assert other.dequeue(0) is None
+    busy.ack(done)
+    busy.ack(extended)
+
+
 def test_jobs_outlive_redis_and_process(make_queue, redis_server):
     make_queue().enqueue({"kept": True}, priority="high", correlation_id="c")
     redis_server.kill()
@@ -79,11 +175,29 @@ def test_jobs_outlive_redis_and_process(make_queue, redis_server):
     assert (item.job, item.correlation_id) == ({"kept": True}, "c")
 
 
-def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue):
+@pytest.mark.parametrize(
+    "record",
+    [
+        "{not json",
+        "[" * 100_000,
+        "[]",
+        "{}",
+        '{"job":5,"label":"normal","at":0}',
+        '{"job":"1","label":5,"at":0}',
+        '{"job":"1","label":"normal","at":"0"}',
+        '{"job":"1","label":"normal","at":1%s}' % ("0" * 400),
+        '{"job":"1","label":"normal","at":0,"correlation":[]}',
+        '{"job":"1","label":"normal","at":0,"key":5}',
+        '{"job":"1","label":"normal","at":0,"headers":[]}',
+        '{"job":"1","label":"normal","at":0,"headers":{"a":1}}',
+    ],
+    ids=lambda record: record[:50],
+)
+def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue, record):
     queue = make_queue()
     broken = queue.enqueue("broken")
     queue.enqueue("fine")
-    queue._remote.link.command("HSET", "affiliate:ready_queue:jobs", broken.id, "{not json")
+    queue._remote.link.command("HSET", "affiliate:ready_queue:jobs", broken.id, record)
     item = queue.dequeue(LONG)
     assert item.job == "fine"
     [dead] = queue.dead_letters()
@@ -113,6 +227,14 @@ def test_a_key_that_somebody_else_uses_is_a_clear_error(make_queue):
     assert queue.redis_active is True
 
 
+def test_a_job_that_was_taken_is_returned_though_the_depth_is_not_known(make_queue, monkeypatch):
+    """Somebody else uses a key that only counting reads."""
+    monkeypatch.setattr("fila.jobs.redis.queue._DEPTH_EVERY", 1)
+    queue = make_queue()
+    queue._remote.link.command("SET", "affiliate:ready_queue:dead", "somebody else's")
+    assert queue.enqueue("job").seq == 1
+
+
 def test_the_keys_are_those_of_the_settings(make_queue):
     queue = make_queue(redis_ready_key="{mine}:now", redis_scheduled_key="{mine}:later")
     queue.enqueue(1)
@@ -140,6 +262,21 @@ def test_done_jobs_leave_nothing_behind(make_queue):
     assert sizes["jobs"] == sizes["state"] == sizes["claims"] == 0
     assert sizes["taken"] <= 1
     assert sizes["wake"] <= 1
+
+
+def test_a_closed_queue_leaves_no_connection_open(make_queue):
+    """Neither that of who waited, nor that of who asks it once more."""
+    queue, other = make_queue(), make_queue()
+    waiters, came = start_waiters(queue, LONG, LONG)
+    queue.close()
+    for waiter in waiters:
+        waiter.join(LONG)
+    assert came == [None, None]
+    assert queue.dequeue() is None
+    until_alone = time.monotonic() + LONG
+    while len(other._remote.link.command("CLIENT", "LIST").splitlines()) > 1:
+        assert time.monotonic() < until_alone, "somebody else is connected"
+        time.sleep(0.01)
 
 
 def test_a_password_opens_the_queue_and_is_never_logged(tmp_path, caplog):

@@ -1,12 +1,14 @@
 """Breakers that processes share through Redis."""
 
 import contextlib
+import math
 import threading
 
 import pytest
 
 from fila.jobs import BreakerSettings, CircuitBreaker, CircuitOpen, RedisBreakerStore
 from fila.jobs.breaker import State
+from fila.jobs.intake import MAX_DELAY_SECONDS
 
 SETTINGS = BreakerSettings(failure_threshold=3, open_cooldown_seconds=60, half_open_probe_count=2)
 
@@ -32,6 +34,17 @@ def test_what_one_process_sees_all_know(make_breaker):
     with pytest.raises(CircuitOpen) as refused:
         other.acquire()
     assert 0 < refused.value.delay_seconds <= 60
+
+
+@pytest.mark.parametrize("asked", [math.inf, math.nan, -math.inf, 1e300])
+def test_a_rate_limit_may_ask_for_a_time_that_cannot_be(make_breaker, asked):
+    one, other = make_breaker(), make_breaker()
+    for _ in range(3):
+        one.acquire().rate_limited(asked)
+    with pytest.raises(CircuitOpen) as refused:
+        other.acquire()
+    longest = MAX_DELAY_SECONDS if asked > 0 else SETTINGS.open_cooldown_seconds
+    assert 0 < refused.value.delay_seconds <= longest
 
 
 def test_no_more_probes_pass_than_were_allowed_however_many_ask(make_breaker):

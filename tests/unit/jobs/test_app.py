@@ -106,8 +106,11 @@ def test_a_time_in_the_past_is_now_and_one_without_a_zone_is_refused(app, jobs):
     def note():
         pass
 
-    note.schedule(datetime(2001, 1, 1, tzinfo=UTC))
-    assert jobs.run() == ["done"]
+    for past in (datetime(2001, 1, 1, tzinfo=UTC), timedelta(seconds=-5), -5):
+        note.schedule(past)
+        assert jobs.run() == ["done"]
+    with pytest.raises(InvalidJob, match="delay_seconds is nan"):
+        note.schedule(float("nan"))
     with pytest.raises(InvalidJob, match="time zone"):
         note.schedule(datetime(2001, 1, 1))  # noqa: DTZ001
 

@@ -13,6 +13,7 @@ from fila.jobs import (
 )
 from fila.jobs.breaker import State
 from fila.jobs.events import BreakerChanged
+from fila.jobs.intake import MAX_DELAY_SECONDS
 from tests.helpers.clock import ManualClock
 
 SETTINGS = BreakerSettings(
@@ -75,6 +76,27 @@ def test_a_rate_limit_keeps_it_open_for_as_long_as_was_asked(breaker, clock):
         breaker.acquire()
     clock.advance(1)
     breaker.acquire()
+
+
+@pytest.mark.parametrize("asked", [float("inf"), 1e300, 10**400], ids=["inf", "float", "int"])
+def test_a_rate_limit_keeps_it_open_no_longer_than_a_job_can_wait(breaker, clock, asked):
+    for _ in range(2):
+        with pytest.raises(RateLimited), breaker.guard():
+            raise RateLimited(delay_seconds=asked)
+    with pytest.raises(CircuitOpen) as refused:
+        breaker.acquire()
+    assert refused.value.delay_seconds == MAX_DELAY_SECONDS
+    clock.advance(MAX_DELAY_SECONDS)
+    breaker.acquire()
+
+
+@pytest.mark.parametrize("asked", [float("nan"), float("-inf"), -5])
+def test_a_rate_limit_that_asked_for_no_time_is_the_cooldown(breaker, asked):
+    for _ in range(2):
+        breaker.acquire().rate_limited(asked)
+    with pytest.raises(CircuitOpen) as refused:
+        breaker.acquire()
+    assert refused.value.delay_seconds == 30
 
 
 def test_after_the_cooldown_a_few_may_try(breaker, clock):

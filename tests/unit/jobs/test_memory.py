@@ -93,6 +93,9 @@ class Job:
     affiliate_report_id: int
     priority: str = "normal"
 
+    def __post_init__(self):
+        assert self.priority.islower()
+
 
 def test_a_codec_keeps_jobs_what_they_are():
     queue = PriorityDelayQueue(codec=DataclassCodec(Job))
@@ -100,7 +103,8 @@ def test_a_codec_keeps_jobs_what_they_are():
     assert queue.dequeue(0).job == Job(7)
     with pytest.raises(InvalidJob, match="expected a Job, got dict"):
         queue.enqueue({"affiliate_report_id": 7})
-    with pytest.raises(InvalidJob, match="is not a Job"):
-        DataclassCodec(Job).decode('{"unknown": 1}')
+    for text in ('{"unknown": 1}', "[]", '{"affiliate_report_id": 1, "priority": 2}'):
+        with pytest.raises(InvalidJob, match="is not a Job"):
+            DataclassCodec(Job).decode(text)
     with pytest.raises(TypeError):
         DataclassCodec(int)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fila.client import ConsumeMessage, PeekedMessage
-from fila.jobs.codec import JobCodec
+from fila.jobs.codec import JobCodec, number_in, text_in
 from fila.jobs.errors import InvalidJob
 from fila.jobs.item import DeadJob, QueueItem
 
@@ -87,15 +87,16 @@ def _item(
     headers = message.headers
     meta = _meta(message, headers)
     try:
+        ready_at = number_in(meta["ready"])
         item = QueueItem(
             job=None,
-            priority_label=str(meta["label"]),
+            priority_label=text_in(meta["label"]),
             priority_value=message.priority,
-            enqueued_at=float(meta["at"]),
+            enqueued_at=number_in(meta["at"]),
             # When a message that came back was ready again is the broker's secret.
-            ready_at=ready_again if message.attempt_count else float(meta["ready"]),
+            ready_at=ready_again if message.attempt_count else ready_at,
             seq=seq_of(message.id),
-            id=str(meta["id"]),
+            id=text_in(meta["id"]),
             correlation_id=headers.get(CORRELATION),
             key=headers.get(KEY),
             headers={name: value for name, value in headers.items() if name not in _OURS},
@@ -103,7 +104,7 @@ def _item(
             claim=claim,
         )
         text = message.payload.decode()
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidJob(f"message {message.id} is not a job: {type(error).__name__}") from error
     return replace(item, job=codec.decode(text))
 

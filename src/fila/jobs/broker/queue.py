@@ -68,6 +68,7 @@ class FilaQueue:
         self._intake = Intake(self._settings, codec or JsonCodec())
         self._client = Client(self._fila.addr, timeout=self._fila.timeout)
         self._shutdown = False
+        self._closed = False
         # A handler of signals may enqueue while the same thread does.
         self._lock = threading.RLock()
         self._room: tuple[int, float] = (0, 0.0)
@@ -215,6 +216,7 @@ class FilaQueue:
         would wait for as long as the first.
         """
         self.shutdown()
+        self._closed = True
         with suppress(FilaError):
             for message in self._deliveries.take_rest():
                 with suppress(MessageNotFoundError):
@@ -281,12 +283,20 @@ class FilaQueue:
         """How long to wait for somebody who does not want to wait: not at all, when the broker has nothing ready."""
         if self._deliveries.waiting:
             return 0.0
-        with _translated():
-            return _ARRIVAL_SECONDS if _ready(self._info(self._name)) else 0.0
+        return _ARRIVAL_SECONDS if self._has_ready() else 0.0
 
     def _is_empty(self) -> bool:
-        with _translated():
-            return not _ready(self._info(self._name)) and not self._deliveries.waiting
+        return not self._has_ready() and not self._deliveries.waiting
+
+    def _has_ready(self) -> bool:
+        """Whether the broker has a job to send. To a queue that was closed it sends none."""
+        try:
+            with _translated():
+                return _ready(self._info(self._name)) > 0
+        except QueueUnavailable:
+            if self._closed:
+                return False
+            raise
 
     def _readable(self, message: ConsumeMessage) -> QueueItem | None:
         """The item. A message that is no job goes to the dead, so that it does not come again for ever."""

@@ -73,6 +73,7 @@ class RedisLink:
         self._waiting: set[Any] = set()
         self._lock = threading.Lock()
         self._fractions = True
+        self._closed = False
 
     def command(self, *command: str | int) -> Any:
         """Run a plain command. Raises NotSent or Unanswered."""
@@ -126,7 +127,7 @@ class RedisLink:
                 self._waiting.discard(connection)
             if broken:
                 connection.disconnect()
-            self._pool.release(connection)
+            self._release(connection)
 
     def interrupt(self) -> None:
         """End all waits."""
@@ -142,14 +143,21 @@ class RedisLink:
                         sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        """End all waits and close the connections; those in use, when their call is over."""
+        self._closed = True
         self.interrupt()
-        self._pool.disconnect()
+        self._pool.disconnect(inuse_connections=False)
 
     def _connect(self) -> Any:  # redis-py's connections are untyped
         try:
             return self._pool.get_connection()
         except (RedisError, OSError) as error:
             raise NotSent(_text(error)) from error
+
+    def _release(self, connection: Any) -> None:
+        self._pool.release(connection)
+        if self._closed:
+            self._pool.disconnect(inuse_connections=False)
 
     def _execute(self, command: tuple[str | int | bytes, ...]) -> Any:
         connection = self._connect()
@@ -164,7 +172,7 @@ class RedisLink:
                 raise NotSent(_text(error)) from error
             raise Unanswered(_text(error)) from error
         finally:
-            self._pool.release(connection)
+            self._release(connection)
 
 
 def _translated(error: ResponseError) -> Exception:

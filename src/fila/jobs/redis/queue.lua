@@ -9,10 +9,11 @@
 --   6 dead       sorted set   job id by the count of burials; the state's ready_at is then the time of its own
 --   7 taken      sorted set   job id by time: jobs that were taken, but whose producer has not said yet that it knows.
 --                             A producer that got no answer sends the job again, and it is not taken twice
---   8 meta       hash         seq, burials: the last numbers given; pulse: when a worker last asked for a job;
---                             hold_until: before this moment no claim counts as ended; probed: when a producer
---                             last asked whether this Redis can be used
---   9 wake       list         at most one token: who waits with BLPOP takes it, looks for a job, and passes it on
+--   8 meta       hash         seq, burials: the last numbers given; pulse: when a worker last asked for a job or
+--                             extended a claim; hold_until: before this moment no claim counts as ended; probed:
+--                             when a producer last asked whether this Redis can be used
+--   9 wake       list         at most one token: who waits with BLPOP takes it, looks for a job, and watches over
+--                             what is due next. Who leaves, with a job or without, passes it on
 --
 -- A job is in exactly one of ready, scheduled, claims and dead. Times are milliseconds since the epoch.
 --
@@ -104,9 +105,9 @@ local function promote()
     end
 end
 
--- When nobody has asked for a job for half a lease although workers ask more often than that, this server was away, and
--- with it the chance to settle or extend anything. Then all claims hold for another lease: what was done meanwhile is
--- settled by its worker and not done again by somebody else.
+-- Workers that wait ask for a job, and those that are busy extend their claims, more often than every half a lease. When
+-- nobody did either for so long, this server was away, and with it the chance to settle anything. Then all claims hold
+-- for another lease: what was done meanwhile is settled by its worker and not done again by somebody else.
 local function feel_pulse(lease)
     local pulse = tonumber(redis.call('HGET', meta, 'pulse'))
     if pulse and now - pulse > lease / 2 then
@@ -186,9 +187,10 @@ function commands.add()
     return answer
 end
 
--- claim lease token watch
--- Hands out the next job. `watch` 1: feel the pulse. Answers {1, id, score, ready_at, attempt, job}, or, when none is
--- ready, {0, milliseconds until something is due}, -1 when nothing ever will be.
+-- claim lease token watch woken
+-- Hands out the next job. `watch` 1: feel the pulse. `woken` 1: the caller has the token of `wake`, which is passed on
+-- with a job when others are left. Answers {1, id, score, ready_at, attempt, job}, or, when none is ready,
+-- {0, milliseconds until something is due}, -1 when nothing ever will be.
 function commands.claim()
     local lease = tonumber(ARGV[3])
     if ARGV[5] == '1' then
@@ -206,7 +208,7 @@ function commands.claim()
             job.claim = ARGV[4]
             write(id, job)
             redis.call('ZADD', claims, text(now + lease), id)
-            if redis.call('ZCARD', ready) > 0 then
+            if redis.call('ZCARD', ready) > 0 or (ARGV[6] == '1' and redis.call('ZCARD', scheduled) > 0) then
                 wake_one()
             end
             return { 1, id, job.score, job.ready_at, job.attempt, body }
@@ -260,12 +262,16 @@ function commands.bury()
     return 1
 end
 
--- extend id token lease
+-- extend id token lease watch
 function commands.extend()
+    local lease = tonumber(ARGV[5])
+    if ARGV[6] == '1' then
+        feel_pulse(lease)
+    end
     if not held(ARGV[3], ARGV[4]) then
         return 0
     end
-    redis.call('ZADD', claims, text(now + tonumber(ARGV[5])), ARGV[3])
+    redis.call('ZADD', claims, text(now + lease), ARGV[3])
     return 1
 end
 

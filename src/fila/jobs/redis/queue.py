@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from fila.jobs.codec import JobCodec, JsonCodec
@@ -40,6 +40,20 @@ _MAX_WAIT_SECONDS = 5.0
 
 #: Every so many enqueues the depth is looked at, to warn of a backlog.
 _DEPTH_EVERY = 100
+
+
+@dataclass(slots=True)
+class _Waiter:
+    """Somebody in `dequeue`."""
+
+    deadline: float | None
+    #: Whether the wait was interrupted.
+    stop: Callable[[], bool]
+    #: Whether others rely on this one to see what is due: see `wake` in queue.lua.
+    has_token: bool = False
+
+    def seconds_left(self) -> float | None:
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
 
 class RedisQueue:
@@ -124,19 +138,13 @@ class RedisQueue:
                 return taken
 
     def dequeue(self, timeout: float | None = None) -> QueueItem | None:
-        deadline = None if timeout is None else time.monotonic() + timeout
         interrupts = self._interrupts
-
-        def stop() -> bool:
-            return self._interrupts != interrupts
-
-        while not stop():
-            active, shut = self._active, self._shutdown
-            item = self._from_redis(deadline, stop) if active else self._from_memory(deadline, stop)
-            # A look that ended early because Redis went or came, or the queue was shut, is not the last.
-            if item is not None or (shut and active == self._active) or _is_over(deadline):
-                return item
-        return None
+        deadline = None if timeout is None else time.monotonic() + timeout
+        waiter = _Waiter(deadline, lambda: self._interrupts != interrupts)
+        item = self._await_job(waiter)
+        if item is None and waiter.has_token:
+            self._pass_token()
+        return item
 
     def interrupt(self) -> None:
         self._interrupts += 1
@@ -239,30 +247,41 @@ class RedisQueue:
                 self._go_away(error)
         raise QueueUnavailable("Redis is away")
 
-    def _from_redis(self, deadline: float | None, stop: Callable[[], bool]) -> QueueItem | None:
+    def _await_job(self, waiter: _Waiter) -> QueueItem | None:
+        while not waiter.stop():
+            active, shut = self._active, self._shutdown
+            item = self._from_redis(waiter) if active else self._from_memory(waiter)
+            # A look that ended early because Redis went or came, or the queue was shut, is not the last.
+            if item is not None or (shut and active == self._active) or waiter.seconds_left() == 0:
+                return item
+        return None
+
+    def _from_redis(self, waiter: _Waiter) -> QueueItem | None:
         """A job, or None when there may be a reason to look again."""
         if self._refuge.waiting:  # a worker that took its job from memory went silent
             self._move_if_active()
         try:
-            item, due_in_seconds = self._remote.claim()
+            item, due_in_seconds = self._remote.claim(woken=waiter.has_token)
             if item is not None or self._shutdown:
                 return item
             waits = [_MAX_WAIT_SECONDS, self._settings.lease_seconds / 4]
-            if due_in_seconds is not None:
+            if due_in_seconds is None:
+                waiter.has_token = False  # there is nothing to watch over
+            else:
                 waits.append(due_in_seconds + 0.001)
-            if deadline is not None:
-                waits.append(deadline - time.monotonic())
+            if (left := waiter.seconds_left()) is not None:
+                waits.append(left)
             if min(waits) > 0:
-                self._remote.wait(min(waits), lambda: stop() or self._shutdown or not self._active)
+                took = self._remote.wait(min(waits), lambda: waiter.stop() or self._shutdown or not self._active)
+                waiter.has_token = waiter.has_token or took
         except Interrupted:
             self._pass_token()
         except Away as error:
             self._go_away(error)
         return None
 
-    def _from_memory(self, deadline: float | None, stop: Callable[[], bool]) -> QueueItem | None:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        return self._memory.dequeue_unless(lambda: self._active or stop(), left)
+    def _from_memory(self, waiter: _Waiter) -> QueueItem | None:
+        return self._memory.dequeue_unless(lambda: self._active or waiter.stop(), waiter.seconds_left())
 
     def _settle(self, settlement: Settlement) -> None:
         """Settle a claim, or owe it. Raises ClaimLost."""
@@ -290,7 +309,8 @@ class RedisQueue:
     def _watch_depth(self) -> None:
         self._enqueued += 1
         if self._enqueued % _DEPTH_EVERY == 0:
-            self._depth_warning.see(self.snapshot()["depth"])
+            with suppress(QueueUnavailable):
+                self._depth_warning.see(self.snapshot()["depth"])
 
     def _take_in_memory(self, sending: Sending) -> QueueItem | None:
         """None when Redis is back."""
@@ -358,10 +378,6 @@ class RedisQueue:
             emit(self._hooks, RedisSeen(healthy=True))
             logger.warning("Redis is back", extra={"redis": self._settings.redis_url_redacted})
         return True
-
-
-def _is_over(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline
 
 
 def _lost(item: QueueItem) -> ClaimLost:

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from fila.jobs.codec import JobCodec
+from fila.jobs.codec import JobCodec, number_in, text_in
 from fila.jobs.errors import InvalidJob
 from fila.jobs.item import QueueItem
 
@@ -34,18 +34,22 @@ def decode(codec: JobCodec, fields: tuple[bytes, ...]) -> QueueItem:
         priority, seq = divmod(int(float(score)), _PRIORITY_UNIT)
         item = QueueItem(
             job=None,
-            priority_label=said["label"],
+            priority_label=text_in(said["label"]),
             priority_value=priority,
-            enqueued_at=said["at"],
+            enqueued_at=number_in(said["at"]),
             ready_at=int(ready_at) / 1000,
             seq=seq,
             id=job_id.decode(),
-            correlation_id=said.get("correlation"),
-            key=said.get("key"),
-            headers=said.get("headers", {}),
+            correlation_id=_text_or_none(said.get("correlation")),
+            key=_text_or_none(said.get("key")),
+            headers={name: text_in(value) for name, value in said.get("headers", {}).items()},
             attempt=int(attempt),
         )
-        text = said["job"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        text = text_in(said["job"])
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidJob(f"job {job_id!r} has a record that cannot be read: {type(error).__name__}") from error
     return replace(item, job=codec.decode(text))
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else text_in(value)

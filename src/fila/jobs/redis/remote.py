@@ -67,6 +67,7 @@ class Remote:
         self._lease_ms = max(1, to_ms(settings.lease_seconds))
         self._codec = codec
         self._clock = clock
+        self._watch = 1 if clock is None else 0
         self._lock = threading.Lock()
         self._known: deque[str] = deque()
 
@@ -91,14 +92,14 @@ class Remote:
         self._remember(sending.item.id for sending in jobs)
         return [int(seq) for seq in answer[1:]]
 
-    def claim(self) -> tuple[QueueItem | None, float | None]:
-        """The next job; or None, and the seconds until something is due, if ever.
+    def claim(self, *, woken: bool = False) -> tuple[QueueItem | None, float | None]:
+        """The next job; or None, and the seconds until something is due, if ever. `woken`: the caller has the token.
 
         A job that cannot be read is buried, so that it does not come again for ever.
         """
         while True:
             token = _CLAIM_PREFIX + uuid.uuid4().hex
-            answer = self._call("claim", self._lease_ms, token, 1 if self._clock is None else 0)
+            answer = self._call("claim", self._lease_ms, token, self._watch, int(woken))
             if not answer[0]:
                 return None, None if answer[1] < 0 else answer[1] / 1000
             job_id = answer[1]
@@ -115,7 +116,7 @@ class Remote:
 
     def extend(self, item: QueueItem) -> bool:
         """Whether the claim was still good."""
-        return bool(self._call("extend", item.id, item.claim, self._lease_ms))
+        return bool(self._call("extend", item.id, item.claim, self._lease_ms, self._watch))
 
     def dead(self, limit: int) -> list[DeadJob]:
         flat = self._call("dead", limit)
@@ -130,12 +131,12 @@ class Remote:
     def purge(self) -> None:
         self._call("purge")
 
-    def wait(self, seconds: float, unless: Callable[[], bool]) -> None:
-        """Wait until something may have happened. Raises Interrupted."""
-        self.link.wait(self._keys[-1], seconds, unless)
+    def wait(self, seconds: float, unless: Callable[[], bool]) -> bool:
+        """Wait until something may have happened. Returns whether this took the token. Raises Interrupted."""
+        return self.link.wait(self._keys[-1], seconds, unless)
 
     def pass_token(self) -> None:
-        """A wait that was ended may have taken the token with it: leave one for the others."""
+        """Leave the token for the others. A wait that was ended may have taken it too."""
         self._call("wake")
 
     def _call(self, command: str, *args: str | int | bytes) -> Any:
