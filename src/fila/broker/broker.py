@@ -182,7 +182,15 @@ class Broker:
             decided_here = decided_here or (committing.decided and not committing.before)
             if committing.done and committing.decided:
                 return not decided_here
-            await asyncio.sleep(0)  # what it has committed is enqueued in other ticks
+            await self._published(producer)
+
+    async def _published(self, producer: str) -> None:
+        """Wait until nothing that a producer has committed is left to be enqueued. Asking for it by command would take
+        ticks from those that do it.
+        """
+        find = self.state.transactions.find
+        while self.ready and find(producer).publishing:  # noqa: ASYNC110  # each turn has a tick that may be the last
+            await asyncio.sleep(0)
 
     async def settle(self, command: Callable[[Callable[[Any], None]], Settle]) -> list[Failure]:
         return await self.do(command)  # type: ignore[no-any-return]
@@ -303,7 +311,8 @@ class Broker:
         raise NoSuchMessage(f"message {message_id[:ECHO]} is not in queue {quoted(queue.name)}")
 
     def try_hooks(self, queue_name: str, script: str, given: Subject, next_messages: int) -> list[HookTrial]:
-        """What a script, or the queue's own, would decide about `given`, or about so many messages that come next.
+        """What a script, or the queue's own, would decide about `given`, or about so many messages that come next:
+        fewer if it takes too long.
 
         Raises QueueNotFound, or InvalidArgument for a script that cannot be used.
         """
@@ -314,12 +323,13 @@ class Broker:
         return list(try_on(tried, self._next_of(queue, next_messages) if next_messages else iter([given])))
 
     def _next_of(self, queue: QueueState, count: int) -> Iterator[Subject]:
-        """What would be delivered next, if consumers asked for it now."""
+        """What would be delivered next, if consumers asked for it now. Read as it is looked at."""
         selection = queue.drr.select(count, self._clock())
         queue.drr.rollback(selection)
-        for seq, _, record in self._look_up(selection.messages):
-            headers, payload_bytes = self.state.scripts.read_body(record[len(codec.head_of(record)) :])
-            yield Subject(self.state.ids.text(seq), headers, payload_bytes, queue.attempts.get(seq, 0))
+        for start in range(0, len(selection.messages), READ_FIRST):
+            for seq, _, record in self._look_up(selection.messages[start : start + READ_FIRST]):
+                headers, payload_bytes = self.state.scripts.read_body(record[len(codec.head_of(record)) :])
+                yield Subject(self.state.ids.text(seq), headers, payload_bytes, queue.attempts.get(seq, 0))
 
     @property
     def ready(self) -> bool:
@@ -458,7 +468,7 @@ class Broker:
             return
         now, asked = self._clock(), self._engine.queued
         try:
-            self._engine.tick(now)
+            self._engine.tick_in_turn(now)
         except Exception as defect:  # noqa: BLE001  # whatever it is, it goes to whoever waits for `failed`
             # Memory and store may disagree now. What is in the store is right, so let the program start anew from it.
             self._closed = True

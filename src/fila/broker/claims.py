@@ -8,7 +8,7 @@ All commands here have a tick to themselves. Removing what was acked is a chore,
 """
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
@@ -204,8 +204,11 @@ def plan_extend_claims(state: BrokerState, tick: Tick, command: ExtendClaims) ->
         for grant in claim.grants():
             old = keys.grant_expiry(grant.expires_at, queue.name, grant.number)
             tick.batch.delete(Family.LEASE_EXPIRY, old)
-            new = keys.grant_expiry(expires_at, queue.name, grant.number)
-            tick.batch.put(Family.LEASE_EXPIRY, new, b"")
+            if expires_at < grant.expires_at:  # a record names no later end: the claim's may be gone before the grant's
+                put_grant(tick, queue, replace(grant, expires_at=expires_at))
+            else:
+                new = keys.grant_expiry(expires_at, queue.name, grant.number)
+                tick.batch.put(Family.LEASE_EXPIRY, new, b"")
     if group.name in queue.groups:
         _set_group(tick, queue, group, command.epoch)
     tick.on_commit.append(partial(_move_end, queue, open_claims, expires_at))

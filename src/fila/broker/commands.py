@@ -112,11 +112,12 @@ class Settle:
     acks: list[AckGroup] = field(default_factory=list)
     nacks: list[Nack] = field(default_factory=list)
     extends: list[ExtendGroup] = field(default_factory=list)
+    size: int = field(init=False)
+    """A group without messages counts as one: it is looked at like any other."""
 
-    @property
-    def size(self) -> int:
+    def __post_init__(self) -> None:
         groups: list[AckGroup | ExtendGroup] = [*self.acks, *self.extends]
-        return max(1, len(self.nacks) + sum(len(group.message_ids) for group in groups))
+        self.size = max(1, len(self.nacks) + sum([len(group.message_ids) or 1 for group in groups]))
 
 
 @dataclass(slots=True)

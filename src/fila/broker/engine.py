@@ -83,7 +83,7 @@ class Load:
 
 
 class Engine:
-    """Owns the state and the store. Everything happens in `tick`."""
+    """Owns the state and the store. Everything happens in a tick."""
 
     def __init__(self, state: BrokerState, store: Storage, config: SchedulerConfig, journal: Journal) -> None:
         self.state = state
@@ -105,6 +105,8 @@ class Engine:
         self._next_sweep = 0
         self._chores_at = 0
         """When chores are tried again after one could not read the store"""
+        self._owed = False
+        """Whether the last tick left out what is due and what can be delivered"""
         self._ticks = 0
         self._write_failures = 0
         self.on_durable: Callable[[], None] = _nothing
@@ -161,9 +163,29 @@ class Engine:
 
     def tick(self, now: int) -> None:
         """Do what is due and what was asked, in one write."""
+        self._tick(now, alone=self._is_next_alone())
+
+    def tick_in_turn(self, now: int) -> None:
+        """Tick, but let commands that have a tick to themselves take turns with everything else: however many of them
+        come, what is due, chores and deliveries wait for no more than one.
+        """
+        self._tick(now, alone=self._is_next_alone() and not (self._owed and self._has_other_work(now)))
+
+    def _is_next_alone(self) -> bool:
+        return bool(self._commands) and isinstance(self._commands[0], ALONE)
+
+    def _has_other_work(self, now: int) -> bool:
+        """Whether a tick without commands has something to do."""
+        if now < self._resting_until:
+            return False
+        chores = self.state.chores and now >= self._chores_at
+        return bool(self._wanted or chores or now >= self._due_at or now >= self._next_sweep)
+
+    def _tick(self, now: int, *, alone: bool) -> None:
         self._ticks += 1
+        self._owed = alone
         tick = Tick(now, Batch())
-        if self._commands and isinstance(self._commands[0], ALONE):
+        if alone:
             commands = [self._plan_next(tick)]
         else:
             rested = now >= self._resting_until

@@ -50,6 +50,8 @@ class Grave:
 
     queue: QueueState
     record: bytes
+    past: list[tuple[int, bytes]]
+    """The records of its attempts"""
     reason: str
 
 
@@ -71,9 +73,10 @@ def plan_failure(state: BrokerState, store: Storage, tick: Tick, failed: FailedA
         if scripted and not reason and record is not None:
             verdict = _ask(state, tick, failed, attempts, record)
         graves = state.dead_letters_of(queue) if verdict.dead else None
-        if graves is not None and record is not None:
+        past = _read_past(store, queue.name, seq) if graves is not None else None
+        if graves is not None and record is not None and past is not None:
             _check_room(tick, len(record))
-            _bury(store, tick, failed, attempts, Grave(graves, record, reason or "on_failure"))
+            _bury(tick, failed, attempts, Grave(graves, record, past, reason or "on_failure"))
             return
     rest_ms = _rest_ms(state, failed, attempts, verdict)
     _give_back(tick, failed, attempts, tick.now + rest_ms * NS_PER_MS if rest_ms else 0)
@@ -129,7 +132,7 @@ def _check_room(tick: Tick, size: int) -> None:
     tick.moved_bytes += size
 
 
-def _bury(store: Storage, tick: Tick, failed: FailedAttempt, attempts: int, grave: Grave) -> None:
+def _bury(tick: Tick, failed: FailedAttempt, attempts: int, grave: Grave) -> None:
     queue, seq, batch = failed.queue, failed.seq, tick.batch
     graves = grave.queue
     lane, _, cost = failed.grant.members[seq]
@@ -138,7 +141,7 @@ def _bury(store: Storage, tick: Tick, failed: FailedAttempt, attempts: int, grav
     arrivals.weights[place.key], _, _ = codec.read_head(codec.head_of(grave.record))
     batch.delete(Family.MESSAGES, keys.message(lane.place, seq))
     batch.put(Family.MESSAGES, keys.message(place.place, seq), grave.record)
-    for number, value in history(store, queue.name, seq):
+    for number, value in grave.past:
         batch.delete(Family.ATTEMPTS, keys.attempt(queue.name, seq, number))
         if number > attempts - HISTORY:
             batch.put(Family.ATTEMPTS, keys.attempt(graves.name, seq, number), value)
@@ -203,5 +206,13 @@ def _read(store: Storage, lane: Lane, seq: int) -> bytes | None:
     """None when the record cannot be had: then nothing may move, and the message is tried again."""
     try:
         return store.get(Family.MESSAGES, keys.message(lane.place, seq))
+    except StoreFailed:
+        return None
+
+
+def _read_past(store: Storage, queue: str, seq: int) -> list[tuple[int, bytes]] | None:
+    """The records of a message's attempts. None when they cannot be had, as for the message itself."""
+    try:
+        return history(store, queue, seq)
     except StoreFailed:
         return None

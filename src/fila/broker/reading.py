@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_WAIT_MS = 10_000
 LOOK_EVERY_S = 0.01
 """How often a reader that waits looks whether there is something to claim."""
+LOOK_LEAST_S = 0.16
+"""And how often at least when there are messages, but none for it: finding that out may take long."""
 
 LOOK_MESSAGES = 500
 LOOK_EFFORT = 4_000
@@ -74,10 +76,14 @@ class Readers:
             raise InvalidArgument(f"wait_ms must be from 0 to {MAX_WAIT_MS}")
         until = self._broker.now() + wanted.wait_ms * NS_PER_MS
         claim = await self._make(wanted)
-        while claim is None and self._broker.now() < until:
-            await asyncio.sleep(LOOK_EVERY_S)
+        rest = LOOK_EVERY_S
+        while claim is None and (left := until - self._broker.now()) > 0:
+            await asyncio.sleep(min(rest, left / 1e9))
             if self._state.queue(wanted.queue).ready or not self._broker.ready:
                 claim = await self._make(wanted)
+                rest = min(2 * rest, LOOK_LEAST_S)
+            else:
+                rest = LOOK_EVERY_S
         return claim
 
     async def _make(self, wanted: Wanted) -> Claim | None:

@@ -28,7 +28,7 @@ from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument, LimitExceeded, NotStaged, QueueNotFound, quoted
 from fila.core.ids import NS_PER_MS
 from fila.core.pending import Lane
-from fila.core.transactions import BatchKey, Producer, Staged, StagedBatch, Transaction, in_turn, out_of_order
+from fila.core.transactions import Producer, Staged, StagedBatch, Transaction, in_turn, out_of_order
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 
@@ -75,8 +75,8 @@ def plan_stage(state: BrokerState, tick: Tick, command: StageEnqueue) -> bool:
     transaction = held or Transaction(command.transaction, 0)
     key = (command.part, command.sequence)
     staged = batch_of(record)
-    _check_room(state, transaction, key, staged)
     before = transaction.batches.get(key)
+    _check_room(state, transaction, before, staged)
     if before is not None:
         _plan_removal(tick, before)
     tick.batch.put_many(Family.MESSAGES, stored)
@@ -116,15 +116,18 @@ def _check_new(state: BrokerState, producer: Producer) -> None:
         raise LimitExceeded(f"{most} producers have transactions, which is the limit")
 
 
-def _check_room(state: BrokerState, transaction: Transaction, key: BatchKey, staged: StagedBatch) -> None:
+def _check_room(state: BrokerState, transaction: Transaction, before: StagedBatch | None, staged: StagedBatch) -> None:
+    """Raises LimitExceeded. What was staged before under the same part and sequence makes room for what is staged."""
     limits = state.limits
-    if transaction.messages + staged.messages > limits.max_transaction_messages:
+    more = staged.messages - (before.messages if before is not None else 0)
+    larger = staged.size - (before.size if before is not None else 0)
+    if transaction.messages + more > limits.max_transaction_messages:
         raise LimitExceeded(f"a transaction must not exceed {limits.max_transaction_messages} messages")
-    if transaction.size + staged.size > limits.max_transaction_bytes:
+    if transaction.size + larger > limits.max_transaction_bytes:
         raise LimitExceeded(f"a transaction must not exceed {limits.max_transaction_bytes} bytes")
-    if key not in transaction.batches and len(transaction.batches) >= MAX_BATCHES:
+    if before is None and len(transaction.batches) >= MAX_BATCHES:
         raise LimitExceeded(f"a transaction must not have more than {MAX_BATCHES} batches: stage more at a time")
-    if state.transactions.size + staged.size > limits.max_staged_bytes:
+    if state.transactions.size + larger > limits.max_staged_bytes:
         raise LimitExceeded(f"more than {limits.max_staged_bytes} bytes are staged in all, try again later")
 
 

@@ -14,7 +14,7 @@ One message in `SAMPLE` is accounted for, because accounting for all would cost 
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from fila.core.pending import FairKey, Lane, Taken
@@ -32,7 +32,7 @@ MAX_RETURNED = 100_000
 """Messages that are ready at a time of their own of which that is remembered."""
 
 MAX_ASKED = 10_000
-"""Messages of a queue whose waits can be asked for."""
+"""Messages of a queue whose waits can be asked for, and waits that are kept until somebody fetches them."""
 
 MAX_SEGMENTS = 64
 """Stretches in which a throttle held a lane up that are remembered."""
@@ -167,7 +167,7 @@ class WaitSums:
 class Ledger:
     """The waits of one queue."""
 
-    __slots__ = ("_asked", "_keys", "_returned", "_skip", "idle", "sums")
+    __slots__ = ("_asked", "_keys", "_returned", "_skip", "_told", "idle", "sums")
 
     def __init__(self, now: int) -> None:
         self.idle = Timeline(now, on=True)
@@ -178,17 +178,19 @@ class Ledger:
         self._returned: dict[int, tuple[int, int]] = {}
         """When the wait of a message began and when it was ready, where that is not when it was enqueued."""
         self._skip = SAMPLE
-        self._asked: dict[int, Wait | None] = {}
-        """Messages whose next wait somebody wants to know, and the wait once it is over."""
+        self._asked: set[int] = set()
+        """Messages that wait still and whose wait somebody wants to know."""
+        self._told: OrderedDict[int, Wait] = OrderedDict()
+        """Those waits, once they are over. Not all are fetched: some messages are delivered in a claim."""
 
     def ask(self, seq: int) -> None:
         """Account for a message whether or not it is one in `SAMPLE`."""
         if len(self._asked) < MAX_ASKED:
-            self._asked[seq] = None
+            self._asked.add(seq)
 
     def answer(self, seq: int) -> Wait | None:
         """How a message that was asked for had waited; None if it was not, or waits still."""
-        return self._asked.pop(seq, None)
+        return self._told.pop(seq, None)
 
     def of_key(self, name: str) -> WaitSums | None:
         """The waits of a fairness key. The same object as long as the key is known."""
@@ -201,6 +203,8 @@ class Ledger:
 
     def came_back(self, seq: int, leased: int, ready: int) -> None:
         """A message that was delivered before is ready again, now or later."""
+        if self._told and self._told.pop(seq, None) is not None:  # nobody fetched it: the next wait is asked for
+            self.ask(seq)
         if len(self._returned) < MAX_RETURNED:
             self._returned[seq] = (leased, ready)
 
@@ -214,8 +218,10 @@ class Ledger:
         if seq not in self._returned and len(self._returned) < MAX_RETURNED:
             self._returned[seq] = (seq, due)
 
-    def forget(self, seqs: Iterable[int]) -> None:
+    def forget(self, seqs: Collection[int]) -> None:
         """Messages were taken away."""
+        if self._asked:
+            self._asked.difference_update(seqs)
         if self._returned:
             for seq in seqs:
                 self._returned.pop(seq, None)
@@ -243,10 +249,16 @@ class Ledger:
         if self._asked:
             for lane, seq, _ in messages:
                 if seq in self._asked:
-                    self._asked[seq] = self.split(lane, seq, seq in attempts, now)
+                    self._tell(seq, self.split(lane, seq, seq in attempts, now))
         if self._returned:
             for _, seq, _ in messages:
                 self._returned.pop(seq, None)
+
+    def _tell(self, seq: int, wait: Wait) -> None:
+        self._asked.remove(seq)
+        self._told[seq] = wait
+        if len(self._told) > MAX_ASKED:
+            self._told.popitem(last=False)
 
     def split(self, lane: Lane, seq: int, came_back: bool, now: int) -> Wait:
         """Where the wait of a message went that is delivered now."""

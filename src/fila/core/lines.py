@@ -9,6 +9,8 @@ Theory of operation:
   token cost one call.
 - A key that is held up again before it has spent its share keeps its ticket and is called next; one that has spent its
   share stands at the end. So the shares of keys that wait for one throttle follow their weights.
+- A key stands in line for what the first message of one of its lanes there costs. When that message is taken away, or
+  another comes before it, the need is another and the ticket stays.
 - A lane with several throttles waits in one line at a time, but its key keeps the ticket of a line that it left without
   having been served: it is first again when it comes back. It gets through when all of its throttles have room at
   once; no throttle is held idle for it.
@@ -38,7 +40,7 @@ class Line:
     def __init__(self, throttle: Throttle, lines: "Lines") -> None:
         self.throttle = throttle
         self.keys: dict[FairKey, tuple[int, int]] = {}
-        """Ticket and need of each key that stands here."""
+        """Ticket and need of each key that stands here. The need is that of one of its lanes that wait here."""
         self.heap: list[tuple[int, FairKey]] = []
         """By ticket; an entry that `keys` does not confirm is void."""
         self.called = 0
@@ -55,6 +57,18 @@ class Line:
             self.due = True
             self._lines.due.append(self)
         return self._lines.queue
+
+    def restate(self, key: FairKey) -> None:
+        """A lane of a key has other needs, or waits here no longer. The key keeps its ticket."""
+        entry = self.keys.get(key)
+        needs = [lane.need for lane in key.at(self)]
+        if entry is None or entry[1] in needs:
+            return
+        if needs:
+            self.keys[key] = entry[0], min(needs)
+        else:
+            del self.keys[key]
+        self._lines.look_again(self)
 
     def first(self) -> tuple[FairKey, tuple[int, int]] | None:
         heap, keys = self.heap, self.keys
@@ -248,10 +262,14 @@ class Lines:
                 left.append(own)
         key.called, key.tickets = (), None
         for line in left:
-            if line.busy:
-                line.notice()
-            else:
-                self._close(line)
+            self.look_again(line)
+
+    def look_again(self, line: Line) -> None:
+        """Somebody left a line or needs something else there: it may be another's turn."""
+        if line.busy:
+            line.notice()
+        else:
+            self._close(line)
 
     def close(self) -> None:
         """Leave all lines: the queue is gone."""

@@ -365,13 +365,14 @@ class FairKey:
         held = self._registered(lane)
         if isinstance(held, Overflow):
             held.lanes[seq] = lane
-        if held.gate is not None and seq < held.oldest and (cost != held.need or isinstance(held, Overflow)):
-            self.open(held)  # what it waits for is no longer what it needs
+        leads = held.gate is not None and seq < held.oldest
         held.push(seq)
         if cost != 1:
             if self.costs is None:
                 self.costs = {}
             self.costs[seq] = cost
+        if leads:
+            self._wait_for_another(held)
 
     def push_many(self, lane: Lane, seqs: Sequence[int]) -> None:
         """Add messages to one of this key's lanes, in order, at a cost of 1 each. It takes least for those that have
@@ -382,9 +383,10 @@ class FairKey:
             for seq in seqs:
                 self.push(lane, seq)
             return
-        if held.gate is not None and seqs[0] < held.oldest and held.need != 1:
-            self.open(held)  # what it waits for is no longer what it needs
+        leads = held.gate is not None and seqs[0] < held.oldest
         held.push_many(seqs)
+        if leads:
+            self._wait_for_another(held)
 
     def _registered(self, lane: Lane) -> Lane:
         """The lane itself, or the one that stands for it: made since it was empty, or the overflow."""
@@ -499,12 +501,13 @@ class FairKey:
 
     def remove(self, lane: Lane, seqs: set[int]) -> None:
         """Take messages out of one of this key's lanes."""
-        if lane.gate is not None and lane.oldest in seqs:
-            self.open(lane)  # what it waits for is no longer what it needs
+        led = lane.gate is not None and lane.oldest in seqs
         lane.remove(seqs)
         if self.costs:
             for seq in seqs:
                 self.costs.pop(seq, None)
+        if led:
+            self._wait_for_another(lane)
         if not len(lane):
             self._retire(lane)
 
@@ -527,6 +530,21 @@ class FairKey:
         """Let a lane be tried again."""
         lane.gate = None
         self.shut -= 1
+
+    def _wait_for_another(self, lane: Lane) -> None:
+        """The first message of a lane that waits at a gate is another one: it needs what that costs from now on.
+
+        The overflow is tried again instead, for its messages have throttles of their own.
+        """
+        gate = lane.gate
+        assert gate is not None
+        if not len(lane) or isinstance(lane, Overflow):
+            self.open(lane)
+        elif (need := self.cost(lane.oldest)) != lane.need:
+            lane.need = need
+        else:
+            return
+        gate.restate(self)
 
     def at(self, gate: "Line") -> list[Lane]:
         """The lanes that wait at a gate."""

@@ -16,6 +16,7 @@ from fila.core.errors import ConfigNotFound, InvalidArgument
 from fila.core.ledger import WaitSums
 from fila.core.policy import MAX_THROTTLE_KEYS
 from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
+from fila.server.codec import NS_PER_S
 from fila.server.journal import read_journal
 from fila.server.types import Context, Method, Methods
 from fila.storage.codec import QueueRecord
@@ -28,6 +29,8 @@ MAX_QUANTUM = 1_000_000
 MAX_TIMEOUT_MS = 365 * DAY_MS
 MAX_ATTEMPTS = 1_000_000
 MAX_TRIALS = 1000
+LAST_MOMENT = 253_402_300_800 * NS_PER_S - 1
+"""The end of the year 9999, which is that of google.protobuf.Timestamp"""
 
 log = structlog.get_logger(__name__)
 
@@ -274,8 +277,9 @@ def write_explanation(about: Explanation, message_id: str) -> pb.ExplainResponse
 
 
 def _timestamp(ns: int) -> Timestamp:
+    """A point in time; the last one that can be told for a later one, as that of a throttle with a very low rate."""
     moment = Timestamp()
-    moment.FromNanoseconds(ns)
+    moment.FromNanoseconds(min(ns, LAST_MOMENT))
     return moment
 
 

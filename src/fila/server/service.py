@@ -1,12 +1,14 @@
 """FilaService: the hot path. Each handler decodes, calls the broker, encodes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
+from fila.broker.admission import check_batch
 from fila.broker.broker import Broker
 from fila.broker.commands import AckGroup, Enqueue, ExtendGroup, Failure, Incoming, Nack, Outcome, Settle, StageEnqueue
+from fila.broker.transactions import MAX_BATCHES
 from fila.config import LimitsConfig
-from fila.core.errors import BrokerError, InvalidArgument
+from fila.core.errors import BrokerError, InvalidArgument, LimitExceeded
 from fila.server import codec
 from fila.server.deliveries import Deliveries
 from fila.server.reading import Reading
@@ -37,7 +39,7 @@ class FilaService:
         return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
 
     async def enqueue_batch(self, request: pb.EncodedEnqueueBatch, context: Context) -> bytes:
-        messages = codec.read_batch(request)
+        messages = self._read_batch(request)
         adopt_trace(messages, context, self._limits)
         outcomes = await self._enqueue(messages, request.producer_id, request.sequence)
         return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
@@ -46,7 +48,7 @@ class FilaService:
         await self._streams.serve(context, self._take_batch)
 
     def _take_batch(self, request: pb.EncodedEnqueueBatch, reply: Reply) -> None:
-        messages, sequence = codec.read_batch(request), request.sequence
+        messages, sequence = self._read_batch(request), request.sequence
         began = self._broker.now()
 
         def encode(outcomes: Sequence[Outcome]) -> bytes:
@@ -57,6 +59,11 @@ class FilaService:
         traced = self._tracer is not None
         self._broker.submit(Enqueue(messages, partial(reply, encode), request.producer_id, sequence, traced))
 
+    def _read_batch(self, request: pb.EncodedEnqueueBatch | pb.EncodedStageEnqueue) -> list[Incoming]:
+        """Raises LimitExceeded for too many messages, before it looks at any, or InvalidArgument."""
+        check_batch(len(request.messages), "", 0, self._limits)
+        return codec.read_batch(request)
+
     async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
         if self._tracer is None:
             return await self._broker.enqueue(messages, producer, sequence)
@@ -66,7 +73,7 @@ class FilaService:
         return outcomes
 
     async def stage_enqueue(self, request: pb.EncodedStageEnqueue, _: Context) -> pb.StageEnqueueResponse:
-        messages = codec.read_batch(request)
+        messages = self._read_batch(request)
         committed = await self._broker.stage(
             lambda reply: StageEnqueue(
                 request.producer,
@@ -83,6 +90,8 @@ class FilaService:
     async def commit_transaction(
         self, request: pb.CommitTransactionRequest, _: Context
     ) -> pb.CommitTransactionResponse:
+        if len(request.parts) > MAX_BATCHES:  # each was staged by a call, at least
+            raise LimitExceeded(f"a transaction must not have more than {MAX_BATCHES} parts")
         parts = [(part.part, part.messages) for part in request.parts]
         before = await self._broker.commit_transaction(request.producer, request.transaction, parts)
         return pb.CommitTransactionResponse(committed_before=before)
@@ -112,6 +121,7 @@ class FilaService:
         await self._streams.serve(context, self._settle_batch)
 
     def _settle_batch(self, request: pb.SettleRequest, reply: Reply) -> None:
+        _check_settle(request, self._limits.max_batch_messages)
         acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
         nacks = [codec.read_nack(nack) for nack in request.nacks]
         sequence, began = request.sequence, self._broker.now()
@@ -131,6 +141,20 @@ class FilaService:
         if self._tracer is not None:
             self._tracer.settled(acks, nacks, failures, began, self._broker.now())
         return failures
+
+
+def _check_settle(request: pb.SettleRequest, most: int) -> None:
+    """Raises LimitExceeded for a batch that is too large, before anything of it is read."""
+    size = len(request.acks) + len(request.extends) + len(request.nacks)
+    if size <= most:  # so there are few groups to look at
+        size = len(request.nacks) + _count_ids(request.acks) + _count_ids(request.extends)
+    if size > most:
+        raise LimitExceeded(f"the batch settles {size} messages, {most} are allowed")
+
+
+def _count_ids(groups: Iterable[pb.AckGroup] | Iterable[pb.ExtendGroup]) -> int:
+    """As `Settle` counts them."""
+    return sum([len(group.message_ids) or 1 for group in groups])
 
 
 def _raise_first(failures: list[Failure]) -> None:

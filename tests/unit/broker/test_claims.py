@@ -285,6 +285,32 @@ def test_a_restart_keeps_claims_as_they_were(driver, reader, monkeypatch):
     assert reader.made(1).size == 2
 
 
+@pytest.mark.parametrize("end", ["ack", "drop"])
+def test_a_claim_that_was_made_to_end_earlier_has_ended_after_a_restart_too(driver, reader, end):
+    """Also when its own record is gone before its messages are back in the queue."""
+    seqs = fill(driver, 3)
+    reader.made(0, lease_ms=60_000)
+    reader.extend(10)
+    driver.now += 20 * MS
+    if end == "ack":
+        assert reader.ack(1).expired == [1]
+    else:
+        reader.drop()
+    driver.restart()
+    settle_down(driver)
+    driver.tick()
+    assert driver.places() == dict.fromkeys(seqs, "ready")
+
+
+def test_a_claim_that_was_made_to_end_later_is_written_in_few_words(driver, reader):
+    """Readers do it again and again, and a claim may be large: its messages are not named anew."""
+    fill(driver, 3)
+    reader.made(0, lease_ms=60_000)
+    leases = driver.store.dump()[Family.LEASES]
+    reader.extend(90_000)
+    assert driver.store.dump()[Family.LEASES] == leases
+
+
 def test_a_restart_finishes_an_ack(driver, reader, monkeypatch):
     monkeypatch.setattr(claims, "PART_MESSAGES", 2)
     fill(driver, 6)

@@ -422,6 +422,27 @@ def test_limits_are_refused_with_words(monkeypatch):
     assert Sender(driver, "third").stage(1, b"") is False
 
 
+@pytest.mark.parametrize("limit", ["max_transaction_messages", "max_transaction_bytes", "max_staged_bytes"])
+def test_a_call_that_stages_again_needs_no_more_room(limit):
+    """Whoever lost the answer repeats the call, also the one that filled the transaction."""
+    measured = Driver()
+    measured.create("q")
+    Sender(measured).stage(1, b"a", b"b")
+    Sender(measured).stage(1, b"c", b"d", sequence=2)
+    full = 4 if limit == "max_transaction_messages" else measured.state.transactions.size
+    driver = Driver(limits=LimitsConfig(**{limit: full}))
+    driver.create("q")
+    sender = Sender(driver)
+    sender.stage(1, b"a", b"b")
+    sender.stage(1, b"c", b"d", sequence=2)
+    assert sender.stage(1, b"c", b"d", sequence=2) is False
+    with pytest.raises(LimitExceeded):
+        sender.stage(1, b"c", b"d", b"e", sequence=2)
+    with pytest.raises(LimitExceeded):
+        sender.stage(1, b"e", sequence=3)
+    assert sender.commit(1, x=4).decided
+
+
 def test_a_producer_is_remembered_until_it_was_silent_for_very_long(driver, sender):
     sender.commit(7)
     driver.now += transactions.SILENT_AFTER

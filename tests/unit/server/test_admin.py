@@ -2,9 +2,11 @@
 
 import pytest
 
+from fila.broker.commands import SetConfig
+from fila.broker.explain import explain, search
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import InvalidArgument
-from fila.server.admin import read_queue, write_stats
+from fila.server.admin import read_queue, write_explanation, write_stats
 from fila.v1 import admin_pb2 as pb
 from tests.helpers.broker import START, Driver, incoming, stats_of
 
@@ -96,3 +98,20 @@ def test_stats_tell_settings_counters_and_keys():
     assert told.counters == pb.QueueCounters(enqueued=4, delivered=1, nacked=1)
     assert [(key.fairness_key, key.weight, key.pending) for key in told.keys] == [("a", 5, 3), ("default", 1, 0)]
     assert told.scheduler.quantum == 3
+
+
+def test_what_comes_after_all_that_can_be_told_comes_at_the_end_of_it():
+    """A throttle with a very low rate, and a message of a very high cost, are ready in thousands of years."""
+    driver = Driver()
+    queue = driver.create("q", cost_header="cost", throttle_headers=("p",))
+    driver.ask(lambda reply: SetConfig("throttle.p:x", "rate=0.001,burst=1", reply))
+    driver.join("q")
+    driver.send("q", headers={"cost": "1000000000", "p": "x"})
+    driver.settle_down()
+    seq = driver.send("q", headers={"p": "x"})
+    driver.settle_down()
+    found = next(one for one in search(queue, seq) if one is not None)
+    told = write_explanation(explain(queue, found, driver.now), driver.id(seq))
+    last = "9999-12-31T23:59:59.999999999Z"
+    assert told.not_before.ToJsonString() == last
+    assert [reason.until.ToJsonString() for reason in told.reasons if reason.code == "throttled"] == [last]

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila.broker.commands import AckGroup, Failure, Nack
+from fila.broker.commands import AckGroup, Failure, MakeClaim, Nack
+from fila.core import ledger
 from fila.core.errors import InvalidArgument, MessageNotFound
 from fila.core.pending import FairKey, Lane
 from fila.server.codec import add_header, read_message
@@ -168,3 +169,56 @@ def test_nobody_asks_for_the_wait_of_what_was_delivered_as_it_came():
     tracer.enqueued([message], [seq], 1, 2)
     assert not queue.ledger._asked
     assert len(tracer.take()) == 1
+
+
+def trace(driver, tracer, count):
+    """Enqueue traced messages."""
+    messages = [incoming("q", stored(SAMPLED), headers={"traceparent": SAMPLED}) for _ in range(count)]
+    tracer.enqueued(messages, driver.enqueue(*messages, traced=True), 1, 2)
+
+
+def test_messages_that_are_gone_take_no_room_from_those_that_wait(monkeypatch):
+    monkeypatch.setattr(ledger, "MAX_ASKED", 3)
+    driver = Driver()
+    queue = driver.create("q")
+    tracer = Tracer(driver.state)
+    trace(driver, tracer, 3)
+    assert driver.purge("q") == 3
+    trace(driver, tracer, 1)
+    (seq,) = driver.places()
+    driver.advance(250)
+    driver.join("q")
+    driver.settle_down()
+    assert round(queue.ledger.answer(seq).whole / MS) == 250
+
+
+def test_nor_do_those_whose_wait_nobody_fetched(monkeypatch):
+    """What is delivered in a claim is not traced any further. Of such waits the latest are kept."""
+    monkeypatch.setattr(ledger, "MAX_ASKED", 3)
+    driver = Driver()
+    queue = driver.create("q")
+    tracer = Tracer(driver.state)
+    for after in range(3):
+        trace(driver, tracer, 3)
+        driver.ask(lambda reply, after=after: MakeClaim("q", "g", after, 0, reply))
+    first, *_, last = sorted(driver.places())
+    assert queue.ledger.answer(first) is None
+    assert queue.ledger.answer(last) is not None
+
+
+def test_a_wait_that_nobody_fetched_gives_way_to_the_next_one():
+    """The message came back before anybody saw it."""
+    driver = Driver()
+    queue = driver.create("q")
+    tracer = Tracer(driver.state)
+    trace(driver, tracer, 1)
+    lost = driver.join("q")
+    driver.settle_down()
+    driver.leave(lost)
+    driver.settle_down()
+    driver.advance(250)
+    driver.join("q")
+    driver.settle_down()
+    (seq,) = driver.places()
+    assert round(queue.ledger.answer(seq).whole / MS) == 250
+    assert queue.ledger.answer(seq) is None
