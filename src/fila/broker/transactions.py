@@ -95,11 +95,8 @@ def plan_stage(state: BrokerState, tick: Tick, command: StageEnqueue) -> bool:
 
 
 def _check_stage(command: StageEnqueue, limits: LimitsConfig) -> None:
-    for field, name in (("producer", command.producer), ("part", command.part)):
-        if not name:
-            raise InvalidArgument(f"{field} must not be empty")
-        if len(name.encode()) > limits.max_name_bytes:
-            raise InvalidArgument(f"{field} must not exceed {limits.max_name_bytes} bytes")
+    _check_name("producer", command.producer, limits)
+    _check_name("part", command.part, limits)
     if not command.sequence:
         raise InvalidArgument("sequence counts from 1")
     if not 0 <= command.ttl_ms <= limits.max_transaction_ttl_ms:
@@ -202,6 +199,13 @@ def _find_spot(state: BrokerState, tick: Tick, message: Incoming, spots: list[co
     return spot, not special
 
 
+def _check_name(field: str, name: str, limits: LimitsConfig) -> None:
+    if not name:
+        raise InvalidArgument(f"{field} must not be empty")
+    if len(name.encode()) > limits.max_name_bytes:
+        raise InvalidArgument(f"{field} must not exceed {limits.max_name_bytes} bytes")
+
+
 def batch_of(record: codec.StagedRecord) -> StagedBatch:
     """What is kept in memory of what a call staged."""
     queues = {keys.name(keys.read_lane(spot.lane)[0]) for spot in record.spots}
@@ -222,8 +226,7 @@ def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitT
     number = command.transaction
     if number <= producer.last:
         return Committing(before=True, done=not producer.publishing)
-    if not command.producer:
-        raise InvalidArgument("producer must not be empty")
+    _check_name("producer", command.producer, state.limits)
     _check_new(state, producer)
     if producer.publishing:
         return Committing(before=False, done=False, decided=False)

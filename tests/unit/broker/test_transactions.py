@@ -470,3 +470,10 @@ def test_what_is_delivered_in_the_tick_of_its_commit_leaves_nothing_behind_in_th
     driver.settle_down()
     assert len(consumer.got) == 2
     assert not driver.queue("q").ledger._returned
+
+
+@pytest.mark.parametrize("name", ["", "x" * 1000])
+def test_a_name_that_cannot_be_staged_for_cannot_commit(driver, name):
+    with pytest.raises(InvalidArgument, match="producer must not"):
+        driver.ask(lambda reply: CommitTransaction(name, 1, [], reply))
+    assert not driver.state.transactions.producers
