@@ -22,10 +22,15 @@ while True:
 """
 
 
-def program(folder, run, started=""):
-    """Reloads `run` in place of a worker; `started` is what happens while it is being started."""
+def program(folder, run, started="", hang_up="SIG_DFL"):
+    """Reloads `run` in place of a worker; `started` is what happens while it is being started.
+
+    Which signals are ignored is up to the program, not to whoever runs these tests.
+    """
     code = f"""
 import os, pathlib, signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.{hang_up})
 from fila.cli import reload
 def start(arguments):
     child = subprocess.Popen([sys.executable, "-c", {run!r}], start_new_session=True)
@@ -54,6 +59,7 @@ def test_a_signal_while_a_run_is_being_started_leaves_no_orphan(tmp_path, number
         try:
             assert parent.wait(LONG) == 128 + signal.SIGTERM
         finally:
+            parent.kill()
             assert not end(pid)
 
 
@@ -69,21 +75,19 @@ def test_the_run_is_told_once_and_at_a_second_signal_ended(tmp_path, number):
             ended_by = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
             assert parent.wait(LONG) == 128 + ended_by
         finally:
+            parent.kill()
             assert not end(pid)
 
 
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
     """As by nohup."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        parent = program(tmp_path, SLEEPING, "print(signal.getsignal(signal.SIGHUP), flush=True)")
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    with parent:
+    asked = "print(signal.getsignal(signal.SIGHUP), flush=True)"
+    with program(tmp_path, SLEEPING, asked, hang_up="SIG_IGN") as parent:
         pid = int(parent.stdout.readline())
         try:
             assert parent.stdout.readline() == f"{signal.SIG_IGN}\n"
             parent.terminate()
             parent.wait(LONG)
         finally:
+            parent.kill()
             assert not end(pid)
