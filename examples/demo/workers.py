@@ -1,5 +1,6 @@
 """The programs around the broker: consumers in their own processes, producers in threads. All use only the SDK."""
 
+import queue
 import random
 import signal
 import threading
@@ -41,10 +42,23 @@ def work(addr: str, seconds_per_message: float, reports: "SimpleQueue[Received |
     """A consumer: takes messages, works on them, acks them. It is never told that the broker was gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the demonstration, which then ends us
     with Client(addr) as client:
-        for batch in client.consume_batches(QUEUE, max_in_flight=IN_FLIGHT):
-            reports.put(Received(_deliveries(batch, time.time())))
+        arrived: queue.SimpleQueue[Sequence[ConsumeMessage]] = queue.SimpleQueue()
+        threading.Thread(target=_receive, args=(client, arrived, reports), daemon=True).start()
+        while True:
+            batch = arrived.get()
             time.sleep(seconds_per_message * len(batch))
             reports.put(Confirmed(_ack(client, batch), time.time()))
+
+
+def _receive(
+    client: Client,
+    arrived: "queue.SimpleQueue[Sequence[ConsumeMessage]]",
+    reports: "SimpleQueue[Received | Confirmed]",
+) -> None:
+    """In a thread of its own: a message is delivered when it is here, not when the work before it is done."""
+    for batch in client.consume_batches(QUEUE, max_in_flight=IN_FLIGHT):
+        reports.put(Received(_deliveries(batch, time.time())))
+        arrived.put(batch)
 
 
 def _deliveries(batch: Sequence[ConsumeMessage], now: float) -> list[Delivered]:
