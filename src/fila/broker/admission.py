@@ -14,18 +14,23 @@ MAX_PRODUCER_BYTES = 64
 
 def check_queue_name(name: str, limits: LimitsConfig) -> None:
     """Raises InvalidArgument for a name that no queue may have."""
-    if not name:
-        raise InvalidArgument("a queue name must not be empty")
+    check_name("a queue name", name, limits)
     if name.endswith(DEAD_LETTERS):
         raise InvalidArgument(
             f"names that end in {DEAD_LETTERS} are those of dead-letter queues, made with their queues"
         )
-    if len(name.encode()) > limits.max_name_bytes:
-        raise InvalidArgument(f"a queue name must not exceed {limits.max_name_bytes} bytes")
     if any(unicodedata.category(char)[0] == "C" for char in name):
         raise InvalidArgument("a queue name must not contain control characters")
     if name != name.strip():
         raise InvalidArgument("a queue name must not begin or end with white space")
+
+
+def check_name(what: str, name: str, limits: LimitsConfig) -> None:
+    """Raises InvalidArgument for a name that is empty or too long."""
+    if not name:
+        raise InvalidArgument(f"{what} must not be empty")
+    if len(name.encode()) > limits.max_name_bytes:
+        raise InvalidArgument(f"{what} must not exceed {limits.max_name_bytes} bytes")
 
 
 def check_message(message: Incoming, headers: Mapping[str, str], limits: LimitsConfig) -> None:
@@ -52,9 +57,20 @@ def check_delay(ms: int, limits: LimitsConfig, field: str = "delay_ms") -> None:
 
 def check_batch(size: int, producer: str, sequence: int, limits: LimitsConfig) -> None:
     """Raises InvalidArgument or LimitExceeded for a batch that is refused as a whole."""
-    if size > limits.max_batch_messages:
-        raise LimitExceeded(f"the batch has {size} messages, {limits.max_batch_messages} are allowed")
+    check_batch_size(size, limits)
     if producer and not sequence:
         raise InvalidArgument("a batch with a producer_id needs a sequence from 1")
     if len(producer.encode()) > MAX_PRODUCER_BYTES:
         raise LimitExceeded(f"producer_id exceeds {MAX_PRODUCER_BYTES} bytes")
+
+
+def check_batch_size(size: int, limits: LimitsConfig) -> None:
+    """Raises LimitExceeded for more messages than one call may bring."""
+    if size > limits.max_batch_messages:
+        raise LimitExceeded(f"the batch has {size} messages, {limits.max_batch_messages} are allowed")
+
+
+def check_settle_size(size: int, limits: LimitsConfig) -> None:
+    """Raises LimitExceeded for more messages than one call may settle."""
+    if size > limits.max_batch_messages:
+        raise LimitExceeded(f"the batch settles {size} messages, {limits.max_batch_messages} are allowed")

@@ -11,6 +11,7 @@ from array import array
 from dataclasses import dataclass, replace
 from functools import partial
 
+from fila.broker.admission import check_name
 from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
 from fila.broker.queue import QueueState
 from fila.broker.settle import plan_done, put_grant
@@ -58,8 +59,7 @@ def check_group(name: str, limits: LimitsConfig) -> None:
     """Raises InvalidArgument for a name that no group may have."""
     if not name:
         raise InvalidArgument("a group must have a name")
-    if len(name.encode()) > limits.max_name_bytes:
-        raise InvalidArgument(f"the name of a group must not exceed {limits.max_name_bytes} bytes")
+    check_name("the name of a group", name, limits)
 
 
 def find_claim(queue: QueueState, name: str, number: int) -> Claim:

@@ -1,8 +1,8 @@
 """What clients ask of the engine. Each command carries the way its answer goes back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fila.core.errors import BrokerError
 from fila.core.lifecycle import State
@@ -95,6 +95,18 @@ class ExtendGroup:
     extend_ms: int = 0
 
 
+class HasIds(Protocol):
+    """A group of messages, here or as it came over the wire."""
+
+    @property
+    def message_ids(self) -> Sized: ...
+
+
+def count_ids(groups: Iterable[HasIds]) -> int:
+    """How many messages these name. A group without any counts as one: it is looked at like any other."""
+    return sum([len(group.message_ids) or 1 for group in groups])
+
+
 @dataclass(slots=True, frozen=True)
 class Failure:
     """A message that was not settled, and why."""
@@ -113,11 +125,9 @@ class Settle:
     nacks: list[Nack] = field(default_factory=list)
     extends: list[ExtendGroup] = field(default_factory=list)
     size: int = field(init=False)
-    """A group without messages counts as one: it is looked at like any other."""
 
     def __post_init__(self) -> None:
-        groups: list[AckGroup | ExtendGroup] = [*self.acks, *self.extends]
-        self.size = max(1, len(self.nacks) + sum([len(group.message_ids) or 1 for group in groups]))
+        self.size = max(1, len(self.nacks) + count_ids(self.acks) + count_ids(self.extends))
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import cast
 
-from fila.broker.admission import check_delay
+from fila.broker.admission import check_delay, check_settle_size
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGrants, Settle
 from fila.broker.failure import FailedAttempt, drop_history, plan_failure
 from fila.broker.queue import QueueState, stored
@@ -15,7 +15,6 @@ from fila.core.errors import (
     BrokerError,
     InvalidArgument,
     LeaseEnded,
-    LimitExceeded,
     MessageNotFound,
     Overloaded,
     quoted,
@@ -40,8 +39,7 @@ def plan_settle(state: BrokerState, store: Storage, tick: Tick, command: Settle)
 
     Raises LimitExceeded for a batch that is too large.
     """
-    if command.size > state.limits.max_batch_messages:
-        raise LimitExceeded(f"the batch settles {command.size} messages, {state.limits.max_batch_messages} are allowed")
+    check_settle_size(command.size, state.limits)
     failures: list[Failure] = []
     for acks in command.acks:
         failures += _plan_acks(state, tick, acks)

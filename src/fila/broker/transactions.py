@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from fila.broker.admission import check_batch_size, check_name
 from fila.broker.commands import CommitTransaction, Incoming, StageEnqueue
 from fila.broker.enqueue import judge, plan_dedup
 from fila.broker.queue import LARGE_BYTES
@@ -95,16 +96,15 @@ def plan_stage(state: BrokerState, tick: Tick, command: StageEnqueue) -> bool:
 
 
 def _check_stage(command: StageEnqueue, limits: LimitsConfig) -> None:
-    _check_name("producer", command.producer, limits)
-    _check_name("part", command.part, limits)
+    check_name("producer", command.producer, limits)
+    check_name("part", command.part, limits)
     if not command.sequence:
         raise InvalidArgument("sequence counts from 1")
     if not 0 <= command.ttl_ms <= limits.max_transaction_ttl_ms:
         raise InvalidArgument(f"ttl_ms must be from 0 to {limits.max_transaction_ttl_ms}")
     if not command.messages:
         raise InvalidArgument("there is nothing to stage")
-    if len(command.messages) > limits.max_batch_messages:
-        raise LimitExceeded(f"the batch has {len(command.messages)} messages, {limits.max_batch_messages} are allowed")
+    check_batch_size(len(command.messages), limits)
 
 
 def _check_new(state: BrokerState, producer: Producer) -> None:
@@ -199,13 +199,6 @@ def _find_spot(state: BrokerState, tick: Tick, message: Incoming, spots: list[co
     return spot, not special
 
 
-def _check_name(field: str, name: str, limits: LimitsConfig) -> None:
-    if not name:
-        raise InvalidArgument(f"{field} must not be empty")
-    if len(name.encode()) > limits.max_name_bytes:
-        raise InvalidArgument(f"{field} must not exceed {limits.max_name_bytes} bytes")
-
-
 def batch_of(record: codec.StagedRecord) -> StagedBatch:
     """What is kept in memory of what a call staged."""
     queues = {keys.name(keys.read_lane(spot.lane)[0]) for spot in record.spots}
@@ -219,6 +212,12 @@ def _plan_removal(tick: Tick, staged: StagedBatch) -> None:
         tick.batch.delete_range(Family.MESSAGES, start, end)
 
 
+def check_parts(count: int) -> None:
+    """Raises LimitExceeded for a commit of more parts than a transaction can have: each took a call to stage."""
+    if count > MAX_BATCHES:
+        raise LimitExceeded(f"a transaction must not have more than {MAX_BATCHES} parts")
+
+
 def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitTransaction) -> Committing:
     """Decide that a transaction is committed, unless that is so already. Raises InvalidArgument or NotStaged."""
     known = state.transactions
@@ -226,7 +225,7 @@ def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitT
     number = command.transaction
     if number <= producer.last:
         return Committing(before=True, done=not producer.publishing)
-    _check_name("producer", command.producer, state.limits)
+    check_name("producer", command.producer, state.limits)
     _check_new(state, producer)
     if producer.publishing:
         return Committing(before=False, done=False, decided=False)

@@ -21,6 +21,7 @@ from fila.client.browse import (
     PeekPage,
     Progress,
     Sweep,
+    aswept,
     peek_request,
     purge_request,
     redrive_request,
@@ -248,11 +249,7 @@ class AsyncClient:
         QueueNotFoundError, or InvalidArgumentError when it is no dead-letter queue.
         """
         request = redrive_request(dlq, chosen)
-        done = 0
-        async for done in self._session().browser.redrive(request, Sweep(count, dry_run, rate)):
-            if on_progress is not None:
-                on_progress(done)
-        return done
+        return await aswept(self._session().browser.redrive(request, Sweep(count, dry_run, rate)), on_progress)
 
     async def purge(
         self,
@@ -271,11 +268,7 @@ class AsyncClient:
         unless `any_queue` is set.
         """
         request = purge_request(queue, any_queue, chosen)
-        done = 0
-        async for done in self._session().browser.purge(request, Sweep(count, dry_run, rate)):
-            if on_progress is not None:
-                on_progress(done)
-        return done
+        return await aswept(self._session().browser.purge(request, Sweep(count, dry_run, rate)), on_progress)
 
     async def set_config(self, key: str, value: str) -> None:
         """Set an entry of the runtime configuration. Raises InvalidArgumentError."""

@@ -6,7 +6,7 @@ them, progress can be told, and whoever stops it stops it soon.
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypedDict
@@ -159,6 +159,24 @@ async def _sweep(step: Callable[[int, str], Awaitable[tuple[int, str]]], sweep: 
             return
         if rate is not None:
             await asyncio.sleep(began + done / rate - loop.time())
+
+
+async def aswept(steps: AsyncIterator[int], on_progress: Progress | None) -> int:
+    """How many there were in the end, with each step told to who wants to know."""
+    done = 0
+    async for done in steps:
+        if on_progress is not None:
+            on_progress(done)
+    return done
+
+
+def swept(steps: Iterator[int], on_progress: Progress | None) -> int:
+    """As `aswept`, for programs that block: told in their thread."""
+    done = 0
+    for done in steps:
+        if on_progress is not None:
+            on_progress(done)
+    return done
 
 
 def peek_request(

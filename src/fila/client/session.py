@@ -35,8 +35,11 @@ class Session:
         self.settler = Settler(self._connection, self.held)
         self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}
         self._journals: WeakSet[JournalFeed] = WeakSet()
-        self._closed = False
         self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def _closed(self) -> bool:
+        return self._closing is not None
 
     def journal(self, request: admin_pb2.ReadJournalRequest) -> JournalFeed:
         """What the journal holds. Raises ClientClosedError."""
@@ -80,7 +83,6 @@ class Session:
     async def close(self) -> None:
         """What is under way fails with ClientClosedError, feeds end. Who is cancelled here stops nothing of it."""
         if self._closing is None:
-            self._closed = True
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
 

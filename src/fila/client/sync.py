@@ -29,6 +29,7 @@ from fila.client.browse import (
     peek_request,
     purge_request,
     redrive_request,
+    swept,
 )
 from fila.client.bulk import Bulk
 from fila.client.connection import ENQUEUE_STREAM, SETTLE
@@ -263,11 +264,8 @@ class Client:
         QueueNotFoundError, or InvalidArgumentError when it is no dead-letter queue.
         """
         request = redrive_request(dlq, chosen)
-        done = 0
-        for done in blocking(self._thread, self._session.browser.redrive(request, Sweep(count, dry_run, rate))):
-            if on_progress is not None:
-                on_progress(done)
-        return done
+        steps = self._session.browser.redrive(request, Sweep(count, dry_run, rate))
+        return swept(blocking(self._thread, steps), on_progress)
 
     def purge(
         self,
@@ -286,11 +284,8 @@ class Client:
         unless `any_queue` is set.
         """
         request = purge_request(queue, any_queue, chosen)
-        done = 0
-        for done in blocking(self._thread, self._session.browser.purge(request, Sweep(count, dry_run, rate))):
-            if on_progress is not None:
-                on_progress(done)
-        return done
+        steps = self._session.browser.purge(request, Sweep(count, dry_run, rate))
+        return swept(blocking(self._thread, steps), on_progress)
 
     def set_config(self, key: str, value: str) -> None:
         """Set an entry of the runtime configuration. Raises InvalidArgumentError."""
@@ -383,14 +378,12 @@ class Client:
     def _send_one(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
         sent: ThreadReply[list[str | FilaError]] = ThreadReply()
         if not self._enqueues.submit(Enqueue(sent, self._deadline(), chunk)):
-            self._thread.check()
-            self._thread.post(self._session.producer.submit, chunk, sent)
+            self._thread.ask(self._session.producer.submit, chunk, sent)
         return sent
 
     def _send(self, chunk: Chunk) -> ThreadReply[list[str | FilaError]]:
-        self._thread.check()
         sent: ThreadReply[list[str | FilaError]] = ThreadReply()
-        self._thread.post(self._session.producer.submit, chunk, sent)
+        self._thread.ask(self._session.producer.submit, chunk, sent)
         return sent
 
     def _settle_one(self, settlement: Settlement) -> ThreadReply[Failures]:
@@ -402,9 +395,8 @@ class Client:
         return settled
 
     def _settle(self, settlements: Sequence[Settlement]) -> ThreadReply[Failures]:
-        self._thread.check()
         settled: ThreadReply[Failures] = ThreadReply()
-        self._thread.post(self._session.settler.submit, settlements, settled)
+        self._thread.ask(self._session.settler.submit, settlements, settled)
         return settled
 
 
@@ -431,9 +423,8 @@ class Consumer(Generic[T]):
 
     def __next__(self) -> T:
         while (taken := self._take()) is None:
-            self._thread.check()
             arrived: ThreadReply[bool] = ThreadReply()
-            self._thread.post(self._feed.notify, arrived)
+            self._thread.ask(self._feed.notify, arrived)
             if not arrived.result():
                 raise StopIteration
         return taken

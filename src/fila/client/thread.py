@@ -20,6 +20,7 @@ Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
 _PATIENCE_S = 5.0
+"""How long the end of a process waits for the loop. It takes no time, unless somebody holds the loop up."""
 
 
 class LoopThread:
@@ -57,6 +58,11 @@ class LoopThread:
         """Call a function on the loop, some time soon."""
         if not self.here:
             raise self._gone()
+        self._loop.call_soon_threadsafe(function, *args)
+
+    def ask(self, function: Callable[[Unpack[Args]], object], *args: *Args) -> None:
+        """As `post`, by one who then waits for what the function does. Raises as `check`."""
+        self.check()
         self._loop.call_soon_threadsafe(function, *args)
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:

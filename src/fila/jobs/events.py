@@ -77,6 +77,11 @@ def emit(hooks: Iterable[Hook], event: Event) -> None:
 
 
 def complain(log: logging.Logger, message: str, **fields: Any) -> None:
-    """Log the exception at hand. A log that fails takes no thread along."""
+    """Log the exception at hand."""
+    tell(log, logging.ERROR, message, exc_info=True, **fields)
+
+
+def tell(log: logging.Logger, level: int, message: str, *, exc_info: bool = False, **fields: Any) -> None:
+    """Log where much depends on what comes after: a log that fails takes no thread and no job along."""
     with suppress(Exception):
-        log.exception(message, extra=fields)  # noqa: LOG004  it is called where one is handled
+        log.log(level, message, exc_info=exc_info, extra=fields)

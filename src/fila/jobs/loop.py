@@ -46,7 +46,7 @@ class JobLoop:
 
     def _live(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        _go_on(loop.run_forever)
+        _go_on(loop.run_forever)  # also when it was stopped before: what was to be run has been handed to it
         while not self._stopped:
             _go_on(loop.run_forever)
         while tasks := asyncio.all_tasks(loop):

@@ -103,7 +103,7 @@ class WorkerPool:
             self._queue.shutdown()
         else:
             self._stopping.set()
-        self._await_end(self._at_work, self._settings.grace_seconds if grace_seconds is None else grace_seconds)
+        self._await_end(self._alive, self._settings.grace_seconds if grace_seconds is None else grace_seconds)
         self._await_end(self._idle, _LEAVE_SECONDS)
         finished = not self.running
         self._stopping.set()
@@ -124,7 +124,7 @@ class WorkerPool:
     @property
     def running(self) -> bool:
         """Whether any worker is at work or waiting for it."""
-        return bool(self._at_work())
+        return bool(self._alive())
 
     def __enter__(self) -> Self:
         self.start()
@@ -151,12 +151,12 @@ class WorkerPool:
             if item is not None:
                 self._run_one(item)
 
-    def _at_work(self) -> list[threading.Thread]:
+    def _alive(self) -> list[threading.Thread]:
         return [thread for thread in self._threads if thread.is_alive()]
 
     def _idle(self) -> list[threading.Thread]:
         with self._lock:
-            return [thread for thread in self._at_work() if thread not in self._busy]
+            return [thread for thread in self._alive() if thread not in self._busy]
 
     def _await_end(self, threads: Callable[[], list[threading.Thread]], seconds: float) -> None:
         deadline = time.monotonic() + seconds

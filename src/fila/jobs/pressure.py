@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
+
+from fila.jobs.events import tell
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +34,7 @@ _RETRY_AFTER_SECONDS = (1.0, 60.0)
 
 
 class DepthWarning:
-    """Logs once when the depth passes the mark, and once when half of it is gone again.
-
-    A log that fails takes no job along: the one that was just enqueued is in the queue.
-    """
+    """Logs once when the depth passes the mark, and once when half of it is gone again."""
 
     def __init__(self, mark: int) -> None:
         self._mark = mark
@@ -45,9 +43,7 @@ class DepthWarning:
     def see(self, depth: int) -> None:
         if not self._over and depth >= self._mark:
             self._over = True
-            with suppress(Exception):
-                logger.warning("backlog past its mark", extra={"depth": depth, "warn_depth": self._mark})
+            tell(logger, logging.WARNING, "backlog past its mark", depth=depth, warn_depth=self._mark)
         elif self._over and depth <= self._mark // 2:
             self._over = False
-            with suppress(Exception):
-                logger.info("backlog back to normal", extra={"depth": depth, "warn_depth": self._mark})
+            tell(logger, logging.INFO, "backlog back to normal", depth=depth, warn_depth=self._mark)

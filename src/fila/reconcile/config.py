@@ -20,14 +20,11 @@ from fila.jobs.breaker import BreakerSettings
 from fila.jobs.errors import InvalidSettings
 from fila.jobs.settings import FilaSettings, QueueSettings
 from fila.reconcile.api.settings import ApiSettings
-from fila.reconcile.domain.settings import Settings, SettingsError
+from fila.reconcile.domain.settings import MAX_NUMBER, Settings, SettingsError
 from fila.reconcile.platforms import Platform
 from fila.reconcile.worker import WorkerSettings
 
 SectionType = TypeVar("SectionType")
-
-MOST = 1_000_000_000
-"""No number of these sections makes sense beyond it: as seconds it is 31 years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +153,11 @@ def _section(kind: type[SectionType], name: str, table: object) -> SectionType:
 
 def _value(name: str, value: Any, expected: type) -> Any:
     fits = type(value) is expected or (expected is float and type(value) is int)
-    if fits and (expected is str or 0 < value <= MOST):
+    if fits and (expected is str or 0 < value <= MAX_NUMBER):
         return expected(value)
-    words = {str: "text", int: f"a positive whole number up to {MOST:,}", float: f"a positive number up to {MOST:,}"}
+    words = {
+        str: "text",
+        int: f"a positive whole number up to {MAX_NUMBER:,}",
+        float: f"a positive number up to {MAX_NUMBER:,}",
+    }
     raise SettingsError(f"{name} = {value!r}: expected {words[expected]}")

@@ -1,14 +1,25 @@
 """FilaService: the hot path. Each handler decodes, calls the broker, encodes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from fila.broker.admission import check_batch
+from fila.broker.admission import check_batch_size, check_settle_size
 from fila.broker.broker import Broker
-from fila.broker.commands import AckGroup, Enqueue, ExtendGroup, Failure, Incoming, Nack, Outcome, Settle, StageEnqueue
-from fila.broker.transactions import MAX_BATCHES
+from fila.broker.commands import (
+    AckGroup,
+    Enqueue,
+    ExtendGroup,
+    Failure,
+    Incoming,
+    Nack,
+    Outcome,
+    Settle,
+    StageEnqueue,
+    count_ids,
+)
+from fila.broker.transactions import check_parts
 from fila.config import LimitsConfig
-from fila.core.errors import BrokerError, InvalidArgument, LimitExceeded
+from fila.core.errors import BrokerError, InvalidArgument
 from fila.server import codec
 from fila.server.deliveries import Deliveries
 from fila.server.reading import Reading
@@ -61,7 +72,7 @@ class FilaService:
 
     def _read_batch(self, request: pb.EncodedEnqueueBatch | pb.EncodedStageEnqueue) -> list[Incoming]:
         """Raises LimitExceeded for too many messages, before it looks at any, or InvalidArgument."""
-        check_batch(len(request.messages), "", 0, self._limits)
+        check_batch_size(len(request.messages), self._limits)
         return codec.read_batch(request)
 
     async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
@@ -90,8 +101,7 @@ class FilaService:
     async def commit_transaction(
         self, request: pb.CommitTransactionRequest, _: Context
     ) -> pb.CommitTransactionResponse:
-        if len(request.parts) > MAX_BATCHES:  # each was staged by a call, at least
-            raise LimitExceeded(f"a transaction must not have more than {MAX_BATCHES} parts")
+        check_parts(len(request.parts))
         parts = [(part.part, part.messages) for part in request.parts]
         before = await self._broker.commit_transaction(request.producer, request.transaction, parts)
         return pb.CommitTransactionResponse(committed_before=before)
@@ -120,8 +130,14 @@ class FilaService:
     async def settle(self, _: object, context: Context) -> None:
         await self._streams.serve(context, self._settle_batch)
 
+    def _check_settle(self, request: pb.SettleRequest) -> None:
+        """Raises LimitExceeded for a batch that is too large, before anything of it is read."""
+        check_settle_size(len(request.acks) + len(request.extends) + len(request.nacks), self._limits)
+        named = count_ids(request.acks) + count_ids(request.extends)  # of few groups, as the line before has seen
+        check_settle_size(len(request.nacks) + named, self._limits)
+
     def _settle_batch(self, request: pb.SettleRequest, reply: Reply) -> None:
-        _check_settle(request, self._limits.max_batch_messages)
+        self._check_settle(request)
         acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
         nacks = [codec.read_nack(nack) for nack in request.nacks]
         sequence, began = request.sequence, self._broker.now()
@@ -141,20 +157,6 @@ class FilaService:
         if self._tracer is not None:
             self._tracer.settled(acks, nacks, failures, began, self._broker.now())
         return failures
-
-
-def _check_settle(request: pb.SettleRequest, most: int) -> None:
-    """Raises LimitExceeded for a batch that is too large, before anything of it is read."""
-    size = len(request.acks) + len(request.extends) + len(request.nacks)
-    if size <= most:  # so there are few groups to look at
-        size = len(request.nacks) + _count_ids(request.acks) + _count_ids(request.extends)
-    if size > most:
-        raise LimitExceeded(f"the batch settles {size} messages, {most} are allowed")
-
-
-def _count_ids(groups: Iterable[pb.AckGroup] | Iterable[pb.ExtendGroup]) -> int:
-    """As `Settle` counts them."""
-    return sum([len(group.message_ids) or 1 for group in groups])
 
 
 def _raise_first(failures: list[Failure]) -> None:

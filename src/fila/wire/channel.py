@@ -24,6 +24,7 @@ CONNECT_S: Final = 20.0
 
 _CLOSED_BY_SERVER: Final = "the server closed the connection"
 _FEW_WAITING: Final = 64
+"""Up to here, nobody looks through the calls that wait for those that have ended."""
 
 
 class Channel:

@@ -7,8 +7,8 @@ Rules of this file:
 - **A peer cannot make us hold much.** It has a window for each stream and one for the connection, and gets room back
   only for what was read, or for the message that is just coming while nothing else waits on its stream: at most the
   connection's window of messages that nobody reads, and one message under way on each stream.
-- **A peer cannot keep us busy for nothing.** What costs it little and us something has a budget: pings, settings,
-  resets, empty frames. Header blocks are limited in bytes and in frames.
+- **A peer cannot keep us busy for nothing.** What costs it little and us something has a budget: pings that do not
+  follow what we sent, settings, resets, empty frames. Header blocks are limited in bytes and in frames.
 - A DATA frame is not kept until it is complete: its bytes go to their message as they come.
 """
 
@@ -73,6 +73,7 @@ class Connection:
         self._data_ends = False
         self._block: tuple[int, int, bytearray] | None = None
         self._continuations = 0
+        #: Streams with something to send and a window of their own for it, in turn.
         self._blocked: dict[Stream, None] = {}
         self._pump = False
         self._last_id = 0

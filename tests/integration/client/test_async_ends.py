@@ -5,15 +5,8 @@ import asyncio
 import pytest
 
 from fila import AsyncClient, ClientClosedError, FilaTimeoutError
-from fila.testing import ServerProcess
 
 LONG = 60
-
-
-@pytest.fixture(scope="module")
-def server():
-    with ServerProcess() as process:
-        yield process
 
 
 def scenario(test):

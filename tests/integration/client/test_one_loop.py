@@ -9,15 +9,8 @@ import threading
 import pytest
 
 from fila import Client
-from fila.testing import ServerProcess
 
 LONG = 60
-
-
-@pytest.fixture(scope="module")
-def server():
-    with ServerProcess() as process:
-        yield process
 
 
 @pytest.fixture

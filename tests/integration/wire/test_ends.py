@@ -68,6 +68,15 @@ class TestTls:
         async with served as (_, port), own_client(port, tls=tls_of_client(certificate)) as channel:
             assert (await refusal(channel.unary_unary("/t/echo")(b""))).code() is StatusCode.UNAVAILABLE
 
+    async def test_a_handshake_that_fails_leaves_nothing_behind(self, certificate):
+        async with own_server(Handlers(), tls=tls_of_server(certificate, ["h2"])) as (server, port):
+            for _ in range(5):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"no handshake at all")
+                await reader.read()
+                writer.close()
+            assert not server._links
+
     async def test_plain_text_to_a_server_with_tls(self, certificate):
         served = own_server(Handlers(), tls=tls_of_server(certificate, ["h2"]))
         async with served as (_, port), own_client(port) as channel:
@@ -278,6 +287,22 @@ class TestAServerAndHostilePeers:
             assert held < 2 << 20
             writer.transport.abort()
 
+    async def test_a_call_that_ends_inside_a_response_is_reset(self):
+        """Trailers would come where the rest of the response belongs."""
+        async with own_server(Handlers()) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(frames.PREFACE + frames.settings({frames.INITIAL_WINDOW_SIZE: 3}) + _open("/t/echo_all"))
+            writer.write(frames.frame(frames.DATA, 0, 1, message(b"hello")))
+            said = b""
+            while not any(kind == frames.DATA for kind, *_ in _whole_frames(said)):
+                said += await reader.read(1000)
+            writer.write(frames.frame(frames.DATA, 0, 1, b"\1\0\0\0\0"))  # compressed, which is refused
+            while not any(kind == frames.RST_STREAM for kind, *_ in _whole_frames(said)):
+                said += await reader.read(1000)
+            ends = [(kind, flags & frames.END_STREAM) for kind, flags, stream, _ in _whole_frames(said) if stream == 1]
+            assert (frames.HEADERS, frames.END_STREAM) not in ends
+            writer.close()
+
     async def test_who_asks_on_and_on_and_never_reads_is_given_up(self):
         """Answers without messages do not wait for room, so they are counted."""
         async with own_server(Handlers()) as (server, port):
@@ -329,6 +354,17 @@ class TestAServerAndHostilePeers:
             assert len(channel._waiting) < 300
             first.cancel()
             assert await channel.unary_unary("/t/echo")(b"y") == b"y"
+
+
+def _whole_frames(said):
+    """Those that are complete."""
+    at = 0
+    while len(said) - at >= frames.HEADER_BYTES:
+        end = at + frames.HEADER_BYTES + int.from_bytes(said[at : at + 3], "big")
+        if end > len(said):
+            break
+        at = end
+    return parse(said[:at])
 
 
 def _open(path):

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from fila.jobs.codec import JobCodec, JsonCodec
 from fila.jobs.errors import ClaimLost, QueueClosed, QueueUnavailable
-from fila.jobs.events import Hook, RedisSeen, emit
+from fila.jobs.events import Hook, RedisSeen, complain, emit, tell
 from fila.jobs.intake import Clock, Intake, checked_delay
 from fila.jobs.item import DeadJob, QueueItem
 from fila.jobs.memory import PriorityDelayQueue
@@ -346,11 +346,8 @@ class RedisQueue:
                 self._monitor.start()
         self._remote.link.interrupt()
         mode = "going on in memory" if self._settings.on_outage == "memory" else "refusing jobs"
-        with suppress(Exception):
-            emit(self._hooks, RedisSeen(healthy=False))
-            logger.error(
-                "Redis is away: %s", mode, extra={"redis": self._settings.redis_url_redacted, "reason": str(error)}
-            )
+        emit(self._hooks, RedisSeen(healthy=False))
+        self._tell(logging.ERROR, f"Redis is away: {mode}", reason=str(error))
 
     def _await_return(self) -> None:
         while not self._closed.wait(self._settings.redis_health_check_interval):
@@ -366,18 +363,18 @@ class RedisQueue:
                 with self._lock:
                     self._active = self._refuge.empty
         except Away as error:
-            with suppress(Exception):
-                logger.debug("Redis is still away", extra={"reason": str(error)})
+            self._tell(logging.DEBUG, "Redis is still away", reason=str(error))
             return False
-        except Exception:
-            with suppress(Exception):
-                logger.exception("moving jobs to Redis failed; trying again")
+        except Exception:  # noqa: BLE001  it is logged
+            complain(logger, "moving jobs to Redis failed; trying again")
             return False
         self._memory.wake()
-        with suppress(Exception):
-            emit(self._hooks, RedisSeen(healthy=True))
-            logger.warning("Redis is back", extra={"redis": self._settings.redis_url_redacted})
+        emit(self._hooks, RedisSeen(healthy=True))
+        self._tell(logging.WARNING, "Redis is back")
         return True
+
+    def _tell(self, level: int, message: str, **fields: Any) -> None:
+        tell(logger, level, message, redis=self._settings.redis_url_redacted, **fields)
 
 
 def _lost(item: QueueItem) -> ClaimLost:

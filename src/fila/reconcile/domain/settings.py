@@ -13,6 +13,8 @@ MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 MAX_COUNT = 10**12
 """The largest count of views, clicks or conversions. With the ranges below, no step of the rules leaves 64 bits."""
+MAX_NUMBER = 1_000_000_000
+"""Of settings that have no narrower range: as seconds 31 years, as milliseconds 11 days."""
 MAX_SHARE_BP = 100 * BP
 
 

@@ -6,12 +6,9 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from fila.reconcile.domain.models import MAX_NAME, METRICS
-from fila.reconcile.domain.settings import SettingsError
+from fila.reconcile.domain.settings import MAX_NUMBER, SettingsError
 
 OBSERVED_AT = "observed_at"
-
-MOST = 1_000_000_000
-"""As milliseconds it is 11 days; a socket's timeout has its own limit far above."""
 
 
 def _same_names() -> dict[str, str]:
@@ -42,8 +39,12 @@ class Platform:
             ("token", _is_text(given["token"]), "printable text"),
             ("path", _is_text(given["path"]) and "{post_id}" in self.path, "a path with {post_id} in it"),
             ("fields", _is_field_map(given["fields"]), f"a table from {', '.join(_same_names())} to names"),
-            ("timeout_ms", _is_number(given["timeout_ms"]), f"a positive whole number up to {MOST:,}"),
-            ("max_answer_bytes", _is_number(given["max_answer_bytes"]), f"a positive whole number up to {MOST:,}"),
+            ("timeout_ms", _is_number(given["timeout_ms"]), f"a positive whole number up to {MAX_NUMBER:,}"),
+            (
+                "max_answer_bytes",
+                _is_number(given["max_answer_bytes"]),
+                f"a positive whole number up to {MAX_NUMBER:,}",
+            ),
         ):
             if not holds:
                 raise SettingsError(f"platform {self.name!r}: {name}: expected {expected}")
@@ -70,7 +71,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return type(value) is int and 0 < value <= MOST
+    return type(value) is int and 0 < value <= MAX_NUMBER
 
 
 def _is_http(url: object) -> bool:
