@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-spark bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
+.PHONY: help setup check test test-hostile test-spark bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
 .PHONY: proto fmt pins clean
 
 PY := .venv/bin/python
@@ -25,14 +25,20 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup
 check: setup ## Lint, format, types, import direction, generated code
 	@scripts/check
 
-# Tests on Spark share one session and so one process; those that start further ones are left to test-spark.
+# Attacks that take long are left to test-hostile. Tests on Spark share one session and so one process; those that start
+# further ones are left to test-spark.
 test: setup ## Run the tests in parallel (TESTS="path -k name" for some)
 ifeq ($(TESTS),tests)
-	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark
+	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark --ignore tests/hostile
+	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow" tests/hostile
 	@$(PY) -m pytest -q -m "not slow" tests/spark
 else
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
 endif
+
+# One at a time: each attack has the machine to itself, and its figures mean something.
+test-hostile: setup ## Attack real servers: also the long attacks, with what each cost
+	@$(PY) -m pytest -q $(if $(filter tests,$(TESTS)),tests/hostile,$(TESTS))
 
 test-spark: setup ## Run all tests on Spark: also crashes, spark-submit and executors of their own
 	@$(PY) -m pytest -q tests/spark
