@@ -134,6 +134,8 @@ class ServerConfig(Section):
     shutdown_grace_ms: int = _whole(10_000, 0, 3_600_000)
     #: How long the server looks for more after it has done something, before it sleeps. 0: it sleeps at once.
     stay_awake_us: int = _whole(100, 0, 1_000_000)
+    #: Work that keeps all clients waiting for so long is logged. 0: nothing is.
+    slow_turn_ms: int = _whole(100, 0, 3_600_000)
 
 
 @dataclass(frozen=True, slots=True)

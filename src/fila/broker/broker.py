@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count as numbers
 from operator import itemgetter
+from time import monotonic_ns
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fila.broker import settings
@@ -142,6 +143,8 @@ class Broker:
     def __init__(self, engine: Engine, store: Storage, clock: Callable[[], int]) -> None:
         self.after_tick: Callable[[int], None] = _nothing
         """Called when a tick is done and the next one is planned, with how many messages were asked for before it"""
+        self.on_turn: Callable[[str, int, Callable[[], str]], None] = _unwatched
+        """Told at the end of each tick: "tick", when it began, and who says what it did"""
         self.state = engine.state
         self.journal = engine.journal
         self._engine = engine
@@ -466,6 +469,7 @@ class Broker:
         self._scheduled = False
         if self._closed:
             return
+        began = monotonic_ns()
         now, asked = self._clock(), self._engine.queued
         try:
             self._engine.tick_in_turn(now)
@@ -476,6 +480,7 @@ class Broker:
             return
         self._plan_next(now)
         self.after_tick(asked)
+        self.on_turn("tick", began, self._engine.describe_tick)
 
     def _hand_out(self) -> None:
         """Deliveries leave before answers: a consumer may be waiting for nothing else."""
@@ -502,6 +507,10 @@ class Broker:
 
 
 def _nothing(_messages: int) -> None:
+    pass
+
+
+def _unwatched(_kind: str, _began: int, _describe: Callable[[], str]) -> None:
     pass
 
 

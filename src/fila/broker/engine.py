@@ -7,7 +7,7 @@ fails, memory is as it was and every command of the tick is answered with the er
 Time is an argument, in nanoseconds since the epoch.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -108,9 +108,16 @@ class Engine:
         self._owed = False
         """Whether the last tick left out what is due and what can be delivered"""
         self._ticks = 0
+        self._handled: list[type[Command]] = []
+        """Of the last tick"""
         self._write_failures = 0
         self.on_durable: Callable[[], None] = _nothing
         """Called when a tick is durable, before its commands are answered"""
+
+    def describe_tick(self) -> str:
+        """The commands of the last tick, by kind."""
+        counts = Counter(kind.__name__ for kind in self._handled)
+        return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "no command"
 
     def load(self) -> Load:
         return Load(self._ticks, self._write_failures, self.queued)
@@ -194,6 +201,7 @@ class Engine:
             commands = self._plan_commands(tick)
             if rested and self._delivering:
                 self._plan_deliveries(tick)
+        self._handled = [type(command) for command in commands]
         try:
             self._write(tick, commands)
         except StoreFailed as error:

@@ -23,6 +23,7 @@ from fila.server.streams import Streams
 from fila.server.vigil import Vigil
 from fila.storage.rocks import RocksStorage
 from fila.telemetry.telemetry import Telemetry
+from fila.telemetry.turns import Turns
 from fila.v1 import admin_pb2, service_pb2
 from fila.wire import server as wire
 from fila.wire.address import split_address
@@ -45,6 +46,7 @@ class Server:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._turns = Turns(config.server.slow_turn_ms)
         self.port = 0
 
     @property
@@ -72,7 +74,8 @@ class Server:
         self._broker = Broker(Engine(state, store, config.scheduler, journal), store, time.time_ns)
         if config.server.stay_awake_us:
             self._broker.after_tick = Vigil(config.server.stay_awake_us / 1e6).begin
-        self._telemetry = Telemetry(config.telemetry, self._broker, f"{store.node:014x}")
+        self._broker.on_turn = self._turns.ended
+        self._telemetry = Telemetry(config.telemetry, self._broker, f"{store.node:014x}", self._turns)
         try:
             await self._telemetry.start()
             await self._listen()
@@ -112,7 +115,7 @@ class Server:
         for name in ("", HOT_SERVICE, ADMIN_SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
-        self._server = wire.Server(methods, Limits(max_message_bytes=largest))
+        self._server = wire.Server(methods, Limits(max_message_bytes=largest), on_turn=self._turns.ended)
         address = config.server.listen_addr
         try:
             self.port = await self._server.listen(*split_address(address))

@@ -154,6 +154,20 @@ WRITE_FAILURES = Metric(
     "Ticks that changed nothing because their write failed",
     "{tick}",
 )
+TURNS_TAKEN = Metric(
+    "fila.loop.turn",
+    Kind.HISTOGRAM,
+    ("kind",),
+    "How long the event loop was busy with one thing at a time",
+    "s",
+)
+LONGEST_TURN = Metric(
+    "fila.loop.longest_turn",
+    Kind.GAUGE,
+    ("kind",),
+    "The longest time that the event loop was busy with one thing, in the last one to two minutes",
+    "s",
+)
 SPANS = Metric(
     "fila.tracing.spans",
     Kind.COUNTER,
@@ -195,6 +209,8 @@ CATALOG: tuple[Metric, ...] = (
     COMMANDS,
     TICKS,
     WRITE_FAILURES,
+    TURNS_TAKEN,
+    LONGEST_TURN,
     SPANS,
     BUILD,
 )

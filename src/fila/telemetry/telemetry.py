@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
@@ -17,6 +18,7 @@ from fila.telemetry import catalog, prometheus
 from fila.telemetry.http import Page, Pages, plain
 from fila.telemetry.samples import Samples
 from fila.telemetry.tracing import Note, Tracer
+from fila.telemetry.turns import Turns
 from fila.telemetry.watch import Bounds, Watch
 
 if TYPE_CHECKING:
@@ -43,10 +45,11 @@ LAST_EXPORT_S = 3.0
 class Telemetry:
     """Watches one broker. Does nothing at all while the configuration names neither a collector nor an address."""
 
-    def __init__(self, config: TelemetryConfig, broker: Broker, instance: str) -> None:
+    def __init__(self, config: TelemetryConfig, broker: Broker, instance: str, turns: Turns) -> None:
         self._config = config
         self._broker = broker
         self._instance = instance
+        self._turns = turns
         self._pages = Pages({"/metrics": self._metrics, "/healthz": self._healthy, "/readyz": self._ready})
         self._thread = ThreadPoolExecutor(1, "telemetry")
         """Where figures are written out and sent, so that messages do not wait for it"""
@@ -96,8 +99,13 @@ class Telemetry:
         assert self._watch is not None
         samples: Samples = {}
         async with self._looking:
+            began = monotonic_ns()
             for _ in self._watch.steps(samples):
+                self._turns.ended("look", began, _describe_look)
                 await asyncio.sleep(0)
+                began = monotonic_ns()
+            self._turns.ended("look", began, _describe_look)
+            self._turns.tell(samples)
         noted, dropped = (self.tracer.noted, self.tracer.dropped) if self.tracer else (0, 0)
         samples[catalog.SPANS] = [(("noted",), noted), (("dropped",), dropped)]
         return samples
@@ -168,3 +176,7 @@ class Telemetry:
 
     async def _apart(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _describe_look() -> str:
+    return "a step of a look for metrics"

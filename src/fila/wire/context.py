@@ -14,6 +14,7 @@ from fila.wire.headers import Headers, encode
 from fila.wire.link import Link
 from fila.wire.status import Metadata
 from fila.wire.stream import EOF, MessageRefused, Stream
+from fila.wire.turns import OnTurn, Steps
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Host(Protocol):
 
     loop: asyncio.AbstractEventLoop
     methods: Mapping[bytes, Method]
+    on_turn: OnTurn
 
     def call_ended(self, call: "Context", link: Link) -> None: ...
 
@@ -94,7 +96,7 @@ class Context(Stream):
         #: For handlers that are called back: a request may be here; there is room again for responses.
         self.on_readable: Callable[[], None] | None = None
         self.on_writable: Callable[[], None] | None = None
-        self._task = server.loop.create_task(self._run())
+        self._task = server.loop.create_task(Steps(self._run(), server.on_turn, self.describe))
         self._task.add_done_callback(self._ended)
 
     # For handlers.
@@ -160,6 +162,10 @@ class Context(Stream):
         self._code, self._details = code, details
         self._trailing = trailing_metadata or self._trailing
         raise Aborted(f"{code.name}: {details}")
+
+    def describe(self) -> str:
+        """What is called; nothing that only the caller knows."""
+        return self._path() if self._method is not None else "a call that has not begun"
 
     # What happens to the stream.
 

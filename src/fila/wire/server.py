@@ -4,15 +4,40 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Collection, Mapping
+from time import monotonic_ns
 from typing import Final
 
 from fila.wire.connection import Connection, Limits
 from fila.wire.context import Context, Method
 from fila.wire.headers import Headers
 from fila.wire.link import FAREWELL_S, Link, receive_buffer
+from fila.wire.turns import OnTurn, ignore_turn
 
 KEEPALIVE_S: Final = (60.0, 20.0)
 """A caller that is silent for the first is asked, and given up when it does not answer within the second."""
+
+_CALLS_NAMED: Final = 4
+
+
+class _WatchedLink(Link):
+    """A connection whose work for its peer is measured."""
+
+    on_turn: OnTurn
+
+    def buffer_updated(self, nbytes: int) -> None:
+        began = monotonic_ns()
+        super().buffer_updated(nbytes)
+        self.on_turn("receive", began, self._describe)
+
+    def resume_writing(self) -> None:
+        began = monotonic_ns()
+        super().resume_writing()
+        self.on_turn("send", began, self._describe)
+
+    def _describe(self) -> str:
+        """The calls of the connection, of which one has kept the event loop busy."""
+        calls = {call.describe() for call in self.connection.streams.values() if isinstance(call, Context)}
+        return ", ".join(sorted(calls)[:_CALLS_NAMED]) or "no call"
 
 
 class Server:
@@ -23,9 +48,11 @@ class Server:
         methods: Mapping[str, Method],
         limits: Limits = Limits(),  # noqa: B008 - it cannot be changed
         keepalive: tuple[float, float] = KEEPALIVE_S,
+        on_turn: OnTurn = ignore_turn,
     ) -> None:
         self.methods: Mapping[bytes, Method] = {path.encode(): method for path, method in methods.items()}
         self.loop = asyncio.get_running_loop()
+        self.on_turn = on_turn
         self._limits = limits
         self._keepalive = keepalive
         self._buffer = receive_buffer()
@@ -82,7 +109,9 @@ class Server:
             self._calls.add(call)
             return call
 
-        link = Link(Connection(self._limits, accept), self._buffer, self._keepalive, self._lost, self._links.add)
+        connection = Connection(self._limits, accept)
+        link = _WatchedLink(connection, self._buffer, self._keepalive, self._lost, self._links.add)
+        link.on_turn = self.on_turn
         return link
 
     def _lost(self, link: Link) -> None:

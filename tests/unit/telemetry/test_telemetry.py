@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from fila.broker.broker import Broker
 from fila.config import TelemetryConfig
 from fila.telemetry.telemetry import Telemetry
+from fila.telemetry.turns import Turns
 from tests.helpers.broker import Driver
 
 
@@ -21,7 +22,7 @@ async def status(telemetry, path):
 async def watched(**settings):
     driver = Driver()
     broker = Broker(driver.engine, driver.store, lambda: driver.now)
-    telemetry = Telemetry(TelemetryConfig(**settings), broker, "me")
+    telemetry = Telemetry(TelemetryConfig(**settings), broker, "me", Turns(0))
     await telemetry.start()
     try:
         yield broker, telemetry
