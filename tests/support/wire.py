@@ -5,7 +5,8 @@ from fila.wire.connection import Connection, Limits
 from fila.wire.stream import Stream
 
 GREETING = frames.PREFACE + frames.settings({})
-REQUEST = headers.encode([(b":method", b"POST"), (b":path", b"/s/M"), (b"content-type", b"application/grpc")])
+BEGINNING = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/s/M"))
+REQUEST = headers.encode([*BEGINNING, (b"content-type", b"application/grpc")])
 
 
 class Recorder(Stream):

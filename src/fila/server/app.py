@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import structlog
-from grpc_health.v1 import health, health_pb2
+from grpc_health.v1 import health
 
 from fila.broker.broker import Broker
 from fila.broker.engine import Engine
@@ -18,7 +18,7 @@ from fila.config import Config
 from fila.server import admin, codec, service
 from fila.server.interceptor import guarded
 from fila.server.reading import Reading
-from fila.server.standard import health_methods, reflection_methods
+from fila.server.standard import Health, health_methods, reflection_methods
 from fila.server.streams import Streams
 from fila.server.vigil import Vigil
 from fila.storage.rocks import RocksStorage
@@ -91,7 +91,7 @@ class Server:
 
     async def stop(self) -> None:
         """Finish and flush what was accepted, end streams with UNAVAILABLE, close the store."""
-        await self._health.enter_graceful_shutdown()
+        self._health.stop()
         stopped = asyncio.create_task(self._server.stop(self._config.server.shutdown_grace_ms / 1000))
         self._broker.stop()
         self._streams.stop()
@@ -105,15 +105,13 @@ class Server:
         self._streams = Streams()
         hot = service.FilaService(self._broker, self._streams, config.limits, self._telemetry.tracer)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua)
-        self._health = health.aio.HealthServicer()
+        self._health = Health(HOT_SERVICE, ADMIN_SERVICE)
         methods = {
             **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker))),
             **guarded(ADMIN_SERVICE, admin.methods(slow)),
             **health_methods(self._health),
             **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, health.SERVICE_NAME)),
         }
-        for name in ("", HOT_SERVICE, ADMIN_SERVICE):
-            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
         self._server = wire.Server(methods, Limits(max_message_bytes=largest), on_turn=self._turns.ended)
         address = config.server.listen_addr

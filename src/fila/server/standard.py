@@ -1,21 +1,84 @@
 """The services that every gRPC tool knows: health checking and reflection."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from grpc import StatusCode
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from fila.server.types import Context, Method
 from fila.wire.stream import EOF
 
+Status = Any
+"""A number of health_pb2's, which has no types."""
 
-def health_methods(servicer: health.aio.HealthServicer) -> dict[str, Method]:
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+_UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+
+
+class Health:
+    """The status of each service (grpc.health.v1). Whoever watches one is told of changes, and let go at the end."""
+
+    def __init__(self, *services: str) -> None:
+        self._statuses: dict[str, Status] = {}
+        for service in ("", *services):
+            self._statuses[service] = _SERVING
+        self._changed: set[asyncio.Future[None]] = set()
+        self._stopped = False
+
+    def set(self, service: str, status: Status) -> None:
+        """Say how a service is. After `stop` that stays as it is."""
+        if not self._stopped:
+            self._statuses[service] = status
+            self._tell()
+
+    def stop(self) -> None:
+        """Nothing is served any more: those who watch are told so, and their calls end."""
+        self._stopped = True
+        for service in self._statuses:
+            self._statuses[service] = _NOT_SERVING
+        self._tell()
+
+    async def check(self, request: health_pb2.HealthCheckRequest, context: Context) -> health_pb2.HealthCheckResponse:
+        status = self._statuses.get(request.service)
+        if status is None:
+            await context.abort(StatusCode.NOT_FOUND, "there is no such service")
+        return health_pb2.HealthCheckResponse(status=status)
+
+    async def watch(self, request: health_pb2.HealthCheckRequest, context: Context) -> None:
+        told = None
+        while True:
+            status = self._statuses.get(request.service, _UNKNOWN)
+            if status != told:
+                told = status
+                await context.write(health_pb2.HealthCheckResponse(status=status))
+            elif self._stopped:
+                await context.abort(StatusCode.UNAVAILABLE, "the server is shutting down")
+            else:
+                await self._change()
+
+    async def _change(self) -> None:
+        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changed.add(changed)
+        try:
+            await changed
+        finally:
+            self._changed.discard(changed)
+
+    def _tell(self) -> None:
+        for changed in self._changed:
+            if not changed.done():
+                changed.set_result(None)
+
+
+def health_methods(services: Health) -> dict[str, Method]:
     read, write = health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
-    checks: Any = servicer  # typed for a context of grpc.aio, of which it uses what ours has
     return {
-        f"/{health.SERVICE_NAME}/Check": Method(checks.Check, read, write),
-        f"/{health.SERVICE_NAME}/Watch": Method(checks.Watch, read, write, gives_stream=True),
+        f"/{health.SERVICE_NAME}/Check": Method(services.check, read, write),
+        f"/{health.SERVICE_NAME}/Watch": Method(services.watch, read, write, gives_stream=True, standing=True),
     }
 
 
@@ -34,6 +97,7 @@ def reflection_methods(services: tuple[str, ...]) -> dict[str, Method]:
             reflection_pb2.ServerReflectionResponse.SerializeToString,
             takes_stream=True,
             gives_stream=True,
+            standing=True,
         )
     }
 

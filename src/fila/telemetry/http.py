@@ -1,8 +1,9 @@
 """A very small HTTP server for scrapes and probes.
 
 It answers GET and HEAD of the pages that it was given and nothing else. Whoever connects has `READ_S` seconds to send a
-head of at most `HEAD_BYTES`, and `WRITE_S` to take the answer; then the connection is closed. More than `CONNECTIONS`
-at a time are turned away. Nothing that a client sends is logged or sent back.
+head of at most `HEAD_BYTES`, and `WRITE_S` to take the answer; then the connection is closed. There are at most
+`CONNECTIONS` at a time: one more takes the place of the oldest that has not sent its request, or else of the oldest. So
+a probe is answered however many connections stay idle. Nothing that a client sends is logged or sent back.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from http import HTTPStatus
 HEAD_BYTES = 8192
 READ_S = 5.0
 WRITE_S = 30.0
-CONNECTIONS = 32
+CONNECTIONS = 64
 
 _REQUEST = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.[01]\r\n")
 
@@ -37,7 +38,9 @@ class Pages:
 
     def __init__(self, pages: Mapping[str, Callable[[], Awaitable[Page]]]) -> None:
         self._pages = pages
-        self._open = 0
+        #: Connections that have not sent their request, and those that have, oldest first.
+        self._asking: dict[asyncio.StreamWriter, None] = {}
+        self._answering: dict[asyncio.StreamWriter, None] = {}
         self._server: asyncio.Server | None = None
 
     async def listen(self, address: str) -> int:
@@ -56,15 +59,22 @@ class Pages:
             await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        if len(self._asking) + len(self._answering) >= CONNECTIONS:
+            oldest = next(iter(self._asking or self._answering))
+            self._forget(oldest)
+            oldest.transport.abort()
+        self._asking[writer] = None
         try:
-            if self._open <= CONNECTIONS:
-                await self._answer(reader, writer)
+            await self._answer(reader, writer)
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
             pass  # the client is gone or too slow, and nobody else wants to know
         finally:
-            self._open -= 1
+            self._forget(writer)
             writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+
+    def _forget(self, writer: asyncio.StreamWriter) -> None:
+        self._asking.pop(writer, None)
+        self._answering.pop(writer, None)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -73,6 +83,8 @@ class Pages:
         except asyncio.LimitOverrunError:
             page, method = plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE), b"GET"
         else:
+            self._asking.pop(writer, None)
+            self._answering[writer] = None
             page, method = await self._find(head)
         writer.write(_encode(page, with_body=method != b"HEAD"))
         async with asyncio.timeout(WRITE_S):

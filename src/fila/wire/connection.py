@@ -21,7 +21,7 @@ from grpc import StatusCode
 from fila.wire import frames
 from fila.wire.budget import Budget
 from fila.wire.frames import ConnectionFailed
-from fila.wire.headers import HeaderDecoder, Headers
+from fila.wire.headers import READ_FACTOR, Block, HeaderDecoder, Headers, fault_of_trailers
 from fila.wire.stream import PREFIX_BYTES, Buffer, MessageRefused, Stream
 
 _MAX_CONTINUATIONS: Final = 16
@@ -65,6 +65,12 @@ class Connection:
         self.on_change: Callable[[], None] = _nothing
 
         self._headers = HeaderDecoder(limits.max_header_bytes)
+        longest_block = limits.max_header_bytes * READ_FACTOR + _MAX_CONTROL_BYTES  # beyond it, it says why
+        self._longest = {
+            frames.DATA: limits.max_frame_bytes,
+            frames.HEADERS: min(longest_block, limits.max_frame_bytes),
+            frames.CONTINUATION: min(longest_block, limits.max_frame_bytes),
+        }
         self._rest = bytearray()
         self._want = len(frames.PREFACE)
         self._greeted = accept is None
@@ -84,6 +90,8 @@ class Connection:
         self._peer_stream_window = frames.DEFAULT_WINDOW
         self._peer_max_frame = frames.MIN_FRAME_BYTES
         self._now = 0.0
+        self._pings = 0
+        self._acknowledged = False
         # Pings that probe bandwidth follow what we send, and are free; resets are cancelled calls.
         self._spoke = False
         self._chatter = Budget(200, 50)
@@ -148,7 +156,7 @@ class Connection:
                 self._begin_data(stream_id, flags, length, length)
                 at = self._read_data(data, at + frames.HEADER_BYTES, end)
                 continue
-            if length > (self._limits.max_frame_bytes if kind == frames.DATA else _MAX_CONTROL_BYTES):
+            if length > self._longest.get(kind, _MAX_CONTROL_BYTES):
                 raise ConnectionFailed(frames.FRAME_SIZE_ERROR, f"a frame of {length} bytes")
             stop = at + frames.HEADER_BYTES + length
             if stop > end:
@@ -183,6 +191,8 @@ class Connection:
         ends = bool(flags & frames.END_STREAM)
         if not length and not ends:
             self._spend(self._chatter, "empty frames")
+        if stream is not None and stream.announced is not None:
+            stream.announced -= length
         self._data, self._data_left, self._data_ends = stream, length, ends
         padding = counted - length
         if padding:
@@ -224,6 +234,9 @@ class Connection:
             self._pay(stream, stream.debt)  # a message may be larger than the window
 
     def _end_remote(self, stream: Stream) -> None:
+        if stream.announced:
+            self._refuse_malformed(stream, "content-length is not the length of the content")
+            return
         stream.remote_closed = True
         if stream.local_closed:
             self._drop(stream)
@@ -264,7 +277,7 @@ class Connection:
     def _read_block(self, stream_id: int, flags: int, block: bytes) -> None:
         if not stream_id:
             raise ConnectionFailed(frames.PROTOCOL_ERROR, "headers without a stream")
-        if len(block) > self._limits.max_header_bytes:
+        if len(block) > self._limits.max_header_bytes * READ_FACTOR:
             raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many headers")
         if flags & frames.END_HEADERS:
             self._read_headers(stream_id, flags, block)
@@ -278,40 +291,69 @@ class Connection:
         _, first_flags, block = self._block
         block += payload
         self._continuations += 1
-        if len(block) > self._limits.max_header_bytes or self._continuations > _MAX_CONTINUATIONS:
+        if len(block) > self._limits.max_header_bytes * READ_FACTOR or self._continuations > _MAX_CONTINUATIONS:
             raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many headers")
         if flags & frames.END_HEADERS:
             self._block = None
             self._read_headers(stream_id, first_flags, bytes(block))
 
     def _read_headers(self, stream_id: int, flags: int, block: bytes) -> None:
-        headers = self._headers.decode(block)  # also those that nobody wants: they belong to the state of the decoder
+        came = self._headers.decode(block)  # also those that nobody wants: they belong to the state of the decoder
         ends = bool(flags & frames.END_STREAM)
         stream = self.streams.get(stream_id)
         if stream is not None:
-            if stream.remote_closed or (self._accept is not None and not ends):
-                raise ConnectionFailed(frames.PROTOCOL_ERROR, "headers in the middle of a stream")
-            stream.got_headers(headers, ends)
-            if ends and stream.id in self.streams:
-                self._end_remote(stream)
+            self._read_more_headers(stream, came, ends)
         elif self._accept is None or stream_id <= self._last_id:
             self._check_not_idle(stream_id)
         else:
-            self._accept_stream(stream_id, headers, ends)
+            self._accept_stream(stream_id, came, ends)
 
-    def _accept_stream(self, stream_id: int, headers: Headers, ends: bool) -> None:
+    def _read_more_headers(self, stream: Stream, came: Block, ends: bool) -> None:
+        """Those of an answer, or trailers."""
+        if stream.remote_closed or (self._accept is not None and not ends):
+            raise ConnectionFailed(frames.PROTOCOL_ERROR, "headers in the middle of a stream")
+        if self._accept is not None and (fault := fault_of_trailers(came.headers)):
+            self._refuse_malformed(stream, fault)
+            return
+        if came.size > self._limits.max_header_bytes:
+            stream.refused(self._too_many(came))
+            stream.forget()
+        else:
+            stream.got_headers(came.headers, ends)
+        if ends and stream.id in self.streams:
+            self._end_remote(stream)
+
+    def _accept_stream(self, stream_id: int, came: Block, ends: bool) -> None:
         assert self._accept is not None
         if not stream_id % 2:
             raise ConnectionFailed(frames.PROTOCOL_ERROR, "a stream with a number of ours")
         self._last_id = stream_id
-        if self.draining or len(self.streams) >= self._limits.max_streams:
-            self._spend(self._resets, "streams beyond the limit")
-            self.out.append(frames.rst_stream(stream_id, frames.REFUSED_STREAM))
+        refused = self.draining or len(self.streams) >= self._limits.max_streams
+        if refused or came.fault:
+            self._spend(self._resets, "streams that are refused")
+            code = frames.REFUSED_STREAM if refused else frames.PROTOCOL_ERROR
+            self.out.append(frames.rst_stream(stream_id, code))
             return
-        stream = self._accept(headers)
+        if came.size > self._limits.max_header_bytes:
+            self._spend(self._resets, "headers beyond the limit")
+            stream = self._accept(())
+            self._add(stream, stream_id)
+            stream.refused(self._too_many(came))
+            return
+        stream = self._accept(came.headers)
+        stream.announced = next((int(value) for name, value in came.headers if name == b"content-length"), None)
         self._add(stream, stream_id)
         if ends:
             self._end_remote(stream)
+
+    def _too_many(self, came: Block) -> MessageRefused:
+        text = f"the metadata has {came.size} bytes, {self._limits.max_header_bytes} are allowed"
+        return MessageRefused(StatusCode.RESOURCE_EXHAUSTED, text)
+
+    def _refuse_malformed(self, stream: Stream, fault: str) -> None:
+        self._spend(self._resets, "malformed requests")
+        self.reset(stream, frames.PROTOCOL_ERROR)
+        stream.lost(frames.PROTOCOL_ERROR, fault)
 
     def _add(self, stream: Stream, stream_id: int) -> None:
         stream.id = stream_id
@@ -352,6 +394,9 @@ class Connection:
         if flags & frames.ACK:
             if payload:
                 raise ConnectionFailed(frames.FRAME_SIZE_ERROR, "an acknowledgement that says something")
+            if self._acknowledged:
+                self._spend(self._chatter, "acknowledgements of nothing")
+            self._acknowledged = True
             return
         self._spend(self._chatter, "settings")
         values = frames.read_settings(payload)
@@ -381,7 +426,10 @@ class Connection:
             code = frames.PROTOCOL_ERROR if stream_id else frames.FRAME_SIZE_ERROR
             raise ConnectionFailed(code, "a ping that is none")
         if flags & frames.ACK:
-            self.pongs += 1
+            if self.pongs >= self._pings:
+                self._spend(self._chatter, "answers to no ping")
+            else:
+                self.pongs += 1
             return
         if not self._spoke:
             self._spend(self._chatter, "pings")
@@ -557,6 +605,7 @@ class Connection:
             self._drop(stream)
 
     def ping(self) -> None:
+        self._pings += 1
         self.out.append(frames.frame(frames.PING, 0, 0, bytes(8)))
 
     def go_away(self) -> None:

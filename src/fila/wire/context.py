@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 _ANSWER: Final = encode(
     [(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-accept-encoding", b"identity")]
 )
+_METHOD_NOT_ALLOWED: Final = encode([(b":status", b"405"), (b"allow", b"POST"), (b"content-length", b"0")])
+_UNSUPPORTED_MEDIA_TYPE: Final = encode([(b":status", b"415"), (b"content-length", b"0")])
+_CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
 _OK: Final = encode(status.write_status(StatusCode.OK))
 
 Handler = Callable[[Any, "Context"], Awaitable[Any]]
@@ -42,6 +46,8 @@ class Method:
     write: Callable[[Any], bytes]
     takes_stream: bool = False
     gives_stream: bool = False
+    standing: bool = False
+    """Whether its calls last until one side goes away. A server that stops does not wait for them."""
 
 
 class Host(Protocol):
@@ -222,6 +228,10 @@ class Context(Stream):
             self._finish()
         self._server.call_ended(self, self._link)
 
+    @property
+    def standing(self) -> bool:
+        return self._method is not None and self._method.standing
+
     def end(self) -> asyncio.Task[None]:
         """Cancel the handler."""
         self._task.cancel()
@@ -246,8 +256,10 @@ class Context(Stream):
     async def _begin(self) -> Method:
         """What is called, its deadline set. Aborts a call that cannot be served."""
         found = dict(self._headers)
-        if found.get(b":method") != b"POST" or not found.get(b"content-type", b"").startswith(b"application/grpc"):
-            await self.abort(StatusCode.INTERNAL, "this is not a gRPC request")
+        if found.get(b":method") != b"POST":
+            self._refuse(_METHOD_NOT_ALLOWED)
+        if _CONTENT_TYPE.fullmatch(found.get(b"content-type", b"")) is None:
+            self._refuse(_UNSUPPORTED_MEDIA_TYPE)
         method = self._method = self._server.methods.get(found.get(b":path", b""))
         if method is None:
             await self.abort(StatusCode.UNIMPLEMENTED, "there is no such method")
@@ -261,6 +273,16 @@ class Context(Stream):
             self._deadline = loop.time() + timeout_s
             self._timer = loop.call_at(self._deadline, self._expire)
         return method
+
+    def _refuse(self, answer: bytes) -> NoReturn:
+        """End what is no call of gRPC with an answer of HTTP. Raises Aborted."""
+        self._gone = True
+        connection = self._link.connection
+        connection.send_headers(self, answer, end=True)
+        connection.reset(self, frames.NO_ERROR)
+        self.forget()
+        self._link.flush()
+        raise Aborted
 
     def _expire(self) -> None:
         self._late = True

@@ -7,13 +7,19 @@ uses nor changes the decoder's table.
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final, NamedTuple
 
-from hpack import Decoder, HPACKError
+from hpack import Decoder, HPACKError, OversizedHeaderListError
 
 from fila.wire import frames
 from fila.wire.frames import ConnectionFailed
 
 Headers = tuple[tuple[bytes, bytes], ...]
+
+#: So many times the headers that a call may have are still read, so that the connection outlives the call. A larger
+#: block ends the connection.
+READ_FACTOR: Final = 4
+_LIST_FACTOR: Final = 16  # what they may grow to when they are decompressed
 
 #: Entries of HPACK's static table that are whole headers of ours.
 _STATIC = {
@@ -28,6 +34,62 @@ _LITERAL = 0x00  # a header whose name is spelled out and that no table keeps
 _LONG = 0x7F  # a length from here on takes more than one byte; 0x80 and up are Huffman coded
 _REMEMBERED_BYTES = 1024
 _HEADER_OVERHEAD = 32  # as HPACK counts the size of a list of headers
+
+
+_PSEUDO: Final = frozenset([b":method", b":scheme", b":path", b":authority"])
+_NEEDED: Final = frozenset([b":method", b":scheme", b":path"])
+_OF_CONNECTION: Final = frozenset([b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"])
+_LENGTH_DIGITS: Final = 19
+_UPPER: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+class Block(NamedTuple):
+    """Headers that came, and what there is to know of them."""
+
+    headers: Headers
+    size: int
+    """As HPACK counts it: the bytes of names and values, and 32 for each"""
+
+    @property
+    def fault(self) -> str:
+        """Why no request may begin so (RFC 9113, 8.2 and 8.3); empty when it may."""
+        return _fault_of(self.headers)
+
+
+@lru_cache(maxsize=256)
+def _fault_of(headers: Headers) -> str:
+    seen: set[bytes] = set()
+    regular = False
+    for name, value in headers:
+        if name[:1] == b":":
+            if regular or name in seen or name not in _PSEUDO or (name == b":path" and not value):
+                return "a pseudo-header that is unknown, empty, there twice or behind others"
+            seen.add(name)
+            continue
+        regular = True
+        if fault := _fault_in(name, value):
+            return fault
+    return "" if seen >= _NEEDED else "a pseudo-header is missing"
+
+
+def fault_of_trailers(headers: Headers) -> str:
+    """Why no request may end so; empty when it may."""
+    for name, value in headers:
+        if name[:1] == b":":
+            return "a pseudo-header in trailers"
+        if fault := _fault_in(name, value):
+            return fault
+    return ""
+
+
+def _fault_in(name: bytes, value: bytes) -> str:
+    if not name or not _UPPER.isdisjoint(name):
+        return "a name that is empty or has upper case letters"
+    if name in _OF_CONNECTION or (name == b"te" and value != b"trailers"):
+        return "a header that belongs to a connection"
+    if name == b"content-length" and not (value.isdigit() and len(value) <= _LENGTH_DIGITS):
+        return "a content-length that is no number"
+    return ""
 
 
 def encode(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -60,25 +122,25 @@ class HeaderDecoder:
     """Reads the header blocks of one connection, in their order."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._decoder = Decoder(max_header_list_size=max_bytes)
-        self._max_bytes = max_bytes
+        self._decoder = Decoder(max_header_list_size=max_bytes * _LIST_FACTOR)
 
-    def decode(self, block: bytes) -> Headers:
+    def decode(self, block: bytes) -> Block:
         """Raises ConnectionFailed: after a block that cannot be read, no later one can be."""
         if len(block) <= _REMEMBERED_BYTES:
             known = _read_plain(block)
             if known is not None:
-                if _list_size(known) > self._max_bytes:
-                    raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many headers")
                 return known
         try:
-            return tuple([(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)])
+            found = tuple([(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)])
+        except OversizedHeaderListError as error:
+            raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many headers") from error
         except HPACKError as error:
             raise ConnectionFailed(frames.COMPRESSION_ERROR, f"headers cannot be read: {error}") from error
+        return Block(found, _list_size(found))
 
 
 @lru_cache(maxsize=256)
-def _read_plain(block: bytes) -> Headers | None:
+def _read_plain(block: bytes) -> Block | None:
     """The headers of a block in the form of `encode`, all texts short. None for any other."""
     headers: list[tuple[bytes, bytes]] = []
     at, end = 0, len(block)
@@ -101,7 +163,8 @@ def _read_plain(block: bytes) -> Headers | None:
             texts.append(block[at + 1 : stop])
             at = stop
         headers.append((texts[0], texts[1]))
-    return tuple(headers)
+    found = tuple(headers)
+    return Block(found, _list_size(found))
 
 
 def _list_size(headers: Headers) -> int:

@@ -80,6 +80,9 @@ class Server:
             link.connection.go_away()
             link.flush()
             self._close_idle(link)
+        for call in list(self._calls):
+            if call.standing:
+                call.end()
         await self._until_none(self._calls, grace_s)
         if self._calls:
             await asyncio.gather(*[call.end() for call in self._calls], return_exceptions=True)

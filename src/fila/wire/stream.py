@@ -36,6 +36,7 @@ class Stream:
         "_need",
         "_parts",
         "_prefix",
+        "announced",
         "deaf",
         "debt",
         "end_when_sent",
@@ -61,6 +62,8 @@ class Stream:
         self.debt = 0
         #: What still comes is thrown away.
         self.deaf = False
+        #: What is left of the content-length, if there was one.
+        self.announced: int | None = None
         self.local_closed = False
         self.remote_closed = False
         self._prefix = b""

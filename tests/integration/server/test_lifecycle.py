@@ -8,6 +8,7 @@ import grpc
 import pytest
 from grpc import StatusCode
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from structlog.testing import capture_logs
 
 from fila.core.errors import StoreLocked
@@ -82,15 +83,27 @@ class TestAGracefulStop:
             assert accepted <= delivered
 
     async def test_says_at_once_that_it_no_longer_serves(self, serve):
-        async with serve(server={"shutdown_grace_ms": 2_000}) as peer:
+        async with serve(server={"shutdown_grace_ms": 3_600_000}) as peer:
             await peer.create()
             health = health_pb2_grpc.HealthStub(peer.channel)
             watch = health.Watch(health_pb2.HealthCheckRequest())
             assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
             stopping = asyncio.ensure_future(peer.server.stop())
             assert (await asyncio.wait_for(watch.read(), WAIT_S)).status == health_pb2.HealthCheckResponse.NOT_SERVING
-            watch.cancel()
-            await stopping
+            await asyncio.wait_for(stopping, WAIT_S)  # it does not wait for whoever only watches
+            assert await watch.code() is StatusCode.UNAVAILABLE
+            await peer.server.start()
+
+    async def test_waits_for_nobody_who_only_watches_or_reflects(self, serve):
+        async with serve(server={"shutdown_grace_ms": 3_600_000}) as peer:
+            health = health_pb2_grpc.HealthStub(peer.channel)
+            watches = [health.Watch(health_pb2.HealthCheckRequest(service=name)) for name in ("", "fila.v1.FilaAdmin")]
+            for watch in watches:
+                await watch.read()
+            reflection = reflection_pb2_grpc.ServerReflectionStub(peer.channel).ServerReflectionInfo()
+            await reflection.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+            await reflection.read()
+            await asyncio.wait_for(peer.server.stop(), WAIT_S)
             await peer.server.start()
 
     async def test_does_not_wait_for_ever_for_a_consumer_that_does_not_read(self, serve):

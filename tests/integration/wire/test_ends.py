@@ -10,7 +10,7 @@ import grpc
 import pytest
 from grpc import StatusCode
 
-from fila.wire import frames, headers
+from fila.wire import frames, headers, status
 from fila.wire.address import split_address
 from fila.wire.channel import Channel
 from fila.wire.connection import Limits
@@ -243,15 +243,54 @@ class TestAServerAndHostilePeers:
         assert await self.hear(port, b"PRI")
         await server.stop(0)
 
-    async def test_a_request_that_is_no_grpc(self):
+    @pytest.mark.parametrize(
+        "changed, expected",
+        [
+            ({b":method": b"GET"}, b"405"),
+            ({b":method": b"PUT"}, b"405"),
+            ({b"content-type": b"application/json"}, b"415"),
+            ({b"content-type": b"application/grpc-web"}, b"415"),
+            ({b"content-type": b"application/grpcx"}, b"415"),
+        ],
+    )
+    async def test_a_request_that_is_no_grpc_is_refused_as_http_says(self, changed, expected):
+        block = {b":method": b"POST", b":scheme": b"http", b":path": b"/t/echo", b"content-type": b"application/grpc"}
         async with own_server(Handlers()) as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(GREETING + open_stream(1, b"\x82\x84\x86", end=True))  # GET /
+            writer.write(GREETING + open_stream(1, headers.encode((block | changed).items()), end=True))
             said = b""
-            while b"grpc-status" not in said:
+            while not any(kind == frames.HEADERS for kind, *_ in _whole_frames(said)):
                 said += await asyncio.wait_for(reader.read(1 << 16), WAIT_S)
-            assert b"not a gRPC request" in said.replace(b"%20", b" ")
+            ((flags, answer),) = [(flags, got) for kind, flags, _, got in _whole_frames(said) if kind == frames.HEADERS]
+            assert dict(headers.HeaderDecoder(1000).decode(answer).headers)[b":status"] == expected
+            assert flags & frames.END_STREAM
             writer.close()
+
+    @pytest.mark.parametrize("content_type", [b"application/grpc+proto", b"application/grpc;charset=utf-8"])
+    async def test_other_spellings_of_grpc_are_served(self, content_type):
+        block = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/t/echo"), (b"content-type", content_type)]
+        async with own_server(Handlers()) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            sent = open_stream(1, headers.encode(block)) + frames.frame(frames.DATA, 1, 1, message(b"hello"))
+            writer.write(GREETING + sent)
+            said = b""
+            while b"hello" not in said:
+                said += await asyncio.wait_for(reader.read(1 << 16), WAIT_S)
+            writer.close()
+
+    async def test_metadata_beyond_the_limit_ends_one_call_and_the_others_go_on(self):
+        async with own_server(Handlers()) as (_, port):
+            for make in (grpc_client, own_client):
+                async with make(port) as channel:
+                    stream = channel.stream_stream("/t/echo_all")()
+                    await stream.write(b"x")
+                    assert await stream.read() == b"x"
+                    large = channel.unary_unary("/t/echo")(b"", metadata=(("token", "x" * 20_000),))
+                    error = await refusal(large)
+                    assert error.code() is StatusCode.RESOURCE_EXHAUSTED
+                    assert "16384" in error.details()
+                    await stream.write(b"y")
+                    assert await stream.read() == b"y"
 
     async def test_compressed_messages_are_refused_with_the_reason(self):
         async with own_server(Handlers()) as (_, port):
@@ -368,5 +407,4 @@ def _whole_frames(said):
 
 
 def _open(path):
-    block = [(b":method", b"POST"), (b":path", path.encode()), (b"content-type", b"application/grpc")]
-    return open_stream(1, headers.encode(block))
+    return open_stream(1, headers.encode(status.request_headers(path, "test")))

@@ -2,10 +2,12 @@
 
 import pytest
 from grpc import StatusCode
+from hpack import Encoder
 
 from fila.wire import frames, headers
 from fila.wire.stream import Stream
 from tests.support.wire import (
+    BEGINNING,
     GREETING,
     REQUEST,
     Pair,
@@ -259,7 +261,8 @@ class TestHostilePeers:
             (frames.frame(frames.GOAWAY, 0, 0, b""), frames.PROTOCOL_ERROR),
             (frames.header(2 << 20, frames.DATA, 0, 1), frames.FRAME_SIZE_ERROR),
             (frames.header(2 << 20, frames.DATA, frames.PADDED, 1), frames.FRAME_SIZE_ERROR),
-            (frames.header(20_000, frames.HEADERS, 0, 3), frames.FRAME_SIZE_ERROR),
+            (frames.header(90_000, frames.HEADERS, 0, 3), frames.FRAME_SIZE_ERROR),
+            (open_stream(3, bytes(70_000)), frames.ENHANCE_YOUR_CALM),
             (frames.header(20_000, 0xAB, 0, 3), frames.FRAME_SIZE_ERROR),
         ],
     )
@@ -290,10 +293,57 @@ class TestHostilePeers:
         assert server.verdict == frames.ENHANCE_YOUR_CALM
 
     def test_headers_larger_than_allowed_in_pieces(self):
-        server = greeted(max_header_bytes=1000).hear(frames.frame(frames.HEADERS, 0, 1, bytes(900)))
+        server = greeted(max_header_bytes=1000).hear(frames.frame(frames.HEADERS, 0, 1, bytes(3900)))
         assert server.verdict is None
         server.hear(frames.frame(frames.CONTINUATION, 0, 1, bytes(200)))
         assert server.verdict == frames.ENHANCE_YOUR_CALM
+
+    def test_metadata_beyond_the_limit_ends_one_call_and_not_the_connection(self):
+        """Also behind it the peer's compressed headers are understood: the decoder has read them."""
+        peer = Encoder()
+        server = greeted(max_header_bytes=1000)
+        large = peer.encode([*BEGINNING, (b"token", b"x" * 2000), (b"kept", b"in the table")])
+        server.hear(open_stream(1, large))
+        assert server.accepted[0].told == [("refused", StatusCode.RESOURCE_EXHAUSTED)]
+        server.hear(open_stream(3, peer.encode([*BEGINNING, (b"kept", b"in the table")])))
+        assert server.accepted[1].told[0] == ("request", (*BEGINNING, (b"kept", b"in the table")))
+        assert server.verdict is None
+
+    def test_metadata_beyond_the_limit_again_and_again_ends_the_connection(self):
+        server = greeted(max_header_bytes=1000)
+        block = headers.encode([*BEGINNING, (b"token", b"x" * 2000)])
+        for stream_id in range(1, 10_001, 2):
+            server.hear(open_stream(stream_id, block, end=True))
+            server.connection.streams.clear()
+        assert server.verdict == frames.ENHANCE_YOUR_CALM
+        assert len(server.accepted) < 3000
+
+    def test_a_malformed_request_is_reset_and_the_connection_goes_on(self):
+        server = greeted().hear(open_stream(1, headers.encode([*BEGINNING, (b"connection", b"close")])))
+        assert parse(server.take()) == [(frames.RST_STREAM, 0, 1, frames.PROTOCOL_ERROR.to_bytes(4, "big"))]
+        assert not server.accepted
+        assert server.hear(open_stream(3)).verdict is None
+        assert len(server.accepted) == 1
+
+    def test_malformed_trailers_are_reset_and_the_connection_goes_on(self):
+        server = opened().hear(open_stream(1, headers.encode([(b":path", b"/")]), end=True))
+        assert parse(server.take()) == [(frames.RST_STREAM, 0, 1, frames.PROTOCOL_ERROR.to_bytes(4, "big"))]
+        assert server.accepted[0].told[-1] == ("lost", frames.PROTOCOL_ERROR)
+        assert server.verdict is None
+
+    @pytest.mark.parametrize("sent", [b"", b"123", b"12345"])
+    def test_content_that_is_not_as_long_as_announced_is_reset(self, sent):
+        block = headers.encode([*BEGINNING, (b"content-length", b"4")])
+        server = greeted().hear(open_stream(1, block), data(1, sent, end=True))
+        assert server.accepted[0].told[-1] == ("lost", frames.PROTOCOL_ERROR)
+        assert server.verdict is None
+
+    def test_content_as_long_as_announced_is_taken(self):
+        content = message(b"hello")
+        block = headers.encode([*BEGINNING, (b"content-length", b"%d" % len(content))])
+        server = greeted().hear(open_stream(1, block), data(1, content[:3]), data(1, content[3:], end=True))
+        assert list(server.accepted[0].messages) == [b"hello"]
+        assert server.accepted[0].remote_closed
 
     @pytest.mark.parametrize("frame", [data(1, b""), frames.frame(frames.PING, 0, 0, bytes(8)), open_stream(3)])
     def test_nothing_may_come_between_headers_and_their_rest(self, frame):
@@ -304,7 +354,9 @@ class TestHostilePeers:
         "frame",
         [
             frames.frame(frames.PING, 0, 0, bytes(8)),
+            frames.frame(frames.PING, frames.ACK, 0, bytes(8)),
             frames.settings({}),
+            frames.frame(frames.SETTINGS, frames.ACK, 0, b""),
             data(1, b""),
             frames.frame(frames.PRIORITY, 0, 1, bytes(5)),
             frames.frame(0xFA, 0, 0, b"unknown"),
@@ -375,7 +427,7 @@ class TestEnds:
 
     def test_headers_longer_than_a_frame_arrive(self):
         pair = Pair(server={"max_header_bytes": 100_000})
-        written = [(b"a", bytes([number]) * 1000) for number in range(20)]
+        written = [*BEGINNING, *((b"a", bytes([number]) * 1000) for number in range(20))]
         pair.client.open(Recorder(), headers.encode(written))
         pair.exchange()
         assert [each.told[0][1] for each in pair.server.accepted] == [tuple(written)]
