@@ -33,7 +33,7 @@ from fila.broker.state import BrokerState
 from fila.broker.stats import KeyOrder, QueueStats, look
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, StoreFailed
+from fila.core.errors import BrokerError, StoreBusy, StoreFailed
 from fila.core.leases import Grant
 from fila.storage.base import Batch, Family, Storage
 from fila.storage.codec import QueueRecord
@@ -53,6 +53,8 @@ class WatchedStore:
         self.writes = 0
         self.refused = 0
         self.failing = False
+        self.stalls = 0
+        """So many writes come too early"""
         self.on_write: Callable[[Batch], None] = lambda _: None
 
     def write(self, batch: Batch) -> None:
@@ -60,6 +62,9 @@ class WatchedStore:
         if self.failing:
             self.refused += 1
             raise StoreFailed("no more room in here")
+        if self.stalls:
+            self.stalls -= 1
+            raise StoreBusy("behind with its files")
         self.inner.write(batch)
         self.writes += 1
 

@@ -34,7 +34,7 @@ from fila.broker.commands import (
     Settle,
     UpdateQueue,
 )
-from fila.broker.engine import RETRY_AFTER_FAILURE, SILENT_AFTER, SWEEP_EVERY
+from fila.broker.engine import BUSY_PAUSE, RETRY_AFTER_FAILURE, SILENT_AFTER, SWEEP_EVERY
 from fila.broker.failure import HISTORY
 from fila.broker.settle import token_text
 from fila.config import LimitsConfig
@@ -211,7 +211,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.known_ids: list[tuple[str, int]] = []
         self.old_tokens: list[str] = ["", "zz", "00ff"]
         self.highest_seq = 0
-        self.resting_until = 0
+        self.resting_until = self.put_off_until = 0
         self.next_sweep = 0
         self.body = 0
         self.settled: list[tuple[Pending, Expected]] = []
@@ -454,6 +454,31 @@ class BrokerMachine(RuleBasedStateMachine):
         else:
             assert all(len(one.got) == handed[id(one)] for one in self.recipients)
         self.check_moves(before, events)
+
+    @rule(ms=st.sampled_from([0, 0, 1, 999]))
+    def tick_that_is_put_off(self, ms: int) -> None:
+        """The store is behind with its files: nothing changes, no one is answered, every command keeps its place."""
+        self.driver.now += ms * MS
+        driver = self.driver
+        before, stored = driver.snapshot(), driver.store.dump()
+        ahead, rest = self.of_next_tick()
+        handed = {id(one): len(one.got) for one in self.recipients}
+        rested = driver.now >= self.resting_until
+        driver.engine._stall = None  # how long it is waited for is tested by itself
+        driver.store.stalls = 1
+        driver.tick()
+        if driver.store.stalls:  # there was nothing to write, so it was a tick like any other
+            driver.store.stalls = 0
+            return self.replay_without_write(ahead, rest, rested)
+        assert driver.snapshot() == before
+        assert driver.store.dump() == stored
+        assert all(len(one.got) == handed[id(one)] for one in self.recipients)
+        assert all(pending.answers == [] for pending in ahead)
+        self.pending = ahead + rest
+        self.put_off_until = driver.now + BUSY_PAUSE
+        if rested and not (ahead and ahead[0].what in ALONE):
+            self.note_sweep()
+        return None
 
     @rule(ms=st.sampled_from([0, 0, 1, 999, 30_000]))
     def tick_that_cannot_write(self, ms: int) -> None:
@@ -1005,8 +1030,8 @@ class BrokerMachine(RuleBasedStateMachine):
             wanted.append(now)
         if wanted:
             assert wake is not None
-            assert wake <= max(min(wanted), self.resting_until, now)
-        if any(pending.what != "return" for pending in self.pending):
+            assert wake <= max(min(wanted), self.resting_until, self.put_off_until, now)
+        if any(pending.what != "return" for pending in self.pending) and now >= self.put_off_until:
             assert engine.has_work(now), "a command that somebody waits for is not put off"
 
     def passes_at(self, message: Message) -> int | None:

@@ -47,7 +47,7 @@ from fila.broker.tick import Arrivals, Delivery, Tick
 from fila.broker.transactions import plan_commit, plan_stage, plan_staged_sweep
 from fila.config import SchedulerConfig
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, Overloaded, StoreFailed, StoreUnusable
+from fila.core.errors import BrokerError, Overloaded, StoreBusy, StoreFailed, StoreUnusable
 from fila.core.ids import NS_PER_MS
 from fila.core.schedule import Delayed
 from fila.storage import keys
@@ -59,6 +59,13 @@ none. Shorter than a restart, so that ids stay true to the clock."""
 
 RETRY_AFTER_FAILURE = 1000 * NS_PER_MS
 """How long work that nobody waits for rests after a failed write."""
+
+BUSY_PAUSE = 1 * NS_PER_MS
+"""How long a write rests that came while the store was behind with its files; twice as long after each try,"""
+LONGEST_BUSY_PAUSE = 64 * NS_PER_MS
+"""but not longer than this."""
+BUSY_PATIENCE = 10_000 * NS_PER_MS
+"""How long commands wait for such a store before they are answered that it is busy."""
 
 SWEEP_EVERY = 1000 * NS_PER_MS
 SILENT_AFTER = 600_000 * NS_PER_MS
@@ -78,8 +85,20 @@ class Load:
     ticks: int
     write_failures: int
     """Ticks whose write failed"""
+    write_stalls: int
+    """Ticks that were put off because the store was behind with its files"""
     commands_waiting: int
     """Counted in messages"""
+
+
+@dataclass(slots=True)
+class _Stall:
+    """A store that is behind with its files."""
+
+    since: int
+    pause: int
+    until: int
+    """No write is tried before this."""
 
 
 class Engine:
@@ -102,6 +121,7 @@ class Engine:
         self.recent = RecentRecords(RECENT_BYTES)
         self._delivering = True
         self._resting_until = 0
+        self._stall: _Stall | None = None
         self._next_sweep = 0
         self._chores_at = 0
         """When chores are tried again after one could not read the store"""
@@ -111,6 +131,7 @@ class Engine:
         self._handled: list[type[Command]] = []
         """Of the last tick"""
         self._write_failures = 0
+        self._write_stalls = 0
         self.on_durable: Callable[[], None] = _nothing
         """Called when a tick is durable, before its commands are answered"""
 
@@ -120,7 +141,7 @@ class Engine:
         return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "no command"
 
     def load(self) -> Load:
-        return Load(self._ticks, self._write_failures, self.queued)
+        return Load(self._ticks, self._write_failures, self._write_stalls, self.queued)
 
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Raises Overloaded when too much is waiting."""
@@ -155,6 +176,8 @@ class Engine:
 
     def has_work(self, now: int) -> bool:
         """Whether the next tick has something to do at once."""
+        if self._is_stalled(now):
+            return False
         if now < self._resting_until:
             return any(not isinstance(command, ReturnGrants) for command in self._commands)
         return bool(self._commands or self._wanted or (self.state.chores and now >= self._chores_at))
@@ -162,11 +185,16 @@ class Engine:
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
         if self._wanted or self._commands:
-            return self._resting_until
+            return self._tried_at
         due_at = min(
             self._due_at, self._chores_at if self.state.chores else NEVER, self.state.throttles.next_wakeup() or NEVER
         )
-        return None if due_at == NEVER else max(due_at, self._resting_until)
+        return None if due_at == NEVER else max(due_at, self._tried_at)
+
+    @property
+    def _tried_at(self) -> int:
+        """Before this, work that nobody waits for is not tried again."""
+        return max(self._resting_until, self._stall.until if self._stall else 0)
 
     def tick(self, now: int) -> None:
         """Do what is due and what was asked, in one write."""
@@ -174,12 +202,18 @@ class Engine:
 
     def tick_in_turn(self, now: int) -> None:
         """Tick, but let commands that have a tick to themselves take turns with everything else: however many of them
-        come, what is due, chores and deliveries wait for no more than one.
+        come, what is due, chores and deliveries wait for no more than one. While the store is behind with its files,
+        nothing is done before it is to be tried again.
         """
+        if self._is_stalled(now):
+            return
         self._tick(now, alone=self._is_next_alone() and not (self._owed and self._has_other_work(now)))
 
     def _is_next_alone(self) -> bool:
         return bool(self._commands) and isinstance(self._commands[0], ALONE)
+
+    def _is_stalled(self, now: int) -> bool:
+        return self._stall is not None and now < self._stall.until
 
     def _has_other_work(self, now: int) -> bool:
         """Whether a tick without commands has something to do."""
@@ -205,16 +239,37 @@ class Engine:
         try:
             self._write(tick, commands)
         except StoreFailed as error:
-            self._write_failures += 1
             self._roll_back(tick)
+            if isinstance(error, StoreBusy) and self._can_wait(now):
+                self._put_back(commands)
+                return
+            self._write_failures += 1
             self._resting_until = now + RETRY_AFTER_FAILURE
             for command in reversed(commands):
                 self._give_up(command, error)
             return
+        self._stall = None
         self._commit(tick)
         self.on_durable()
         for reply, answer in tick.replies:
             reply(answer)
+
+    def _can_wait(self, now: int) -> bool:
+        """Whether a tick is tried again when the store has caught up, and when. While stopping, nobody waits."""
+        if self._stall is None:
+            self._stall = _Stall(now, BUSY_PAUSE, now)
+        stall = self._stall
+        if not self._delivering or now - stall.since >= BUSY_PATIENCE:
+            return False
+        self._write_stalls += 1
+        stall.until = now + stall.pause
+        stall.pause = min(2 * stall.pause, LONGEST_BUSY_PAUSE)
+        return True
+
+    def _put_back(self, commands: list[Command]) -> None:
+        """Have commands done again, before all others and in their order."""
+        self._commands.extendleft(reversed(commands))
+        self.queued += sum(command.size for command in commands)
 
     def _give_up(self, command: Command, error: StoreFailed) -> None:
         if isinstance(command, ReturnGrants):  # nobody waits for it, and nobody else would do it

@@ -17,6 +17,7 @@ BrokerError
 ├── Overloaded           too much is waiting; try again later
 ├── ShuttingDown         the broker takes no more work
 ├── StoreFailed          the store did not take the write, or could not be read; nothing was changed
+│   ├── StoreBusy        the store is behind with its files; the same write may succeed soon
 │   └── StoreFull        there is no room on the disk
 └── StoreUnusable        the store cannot be opened or trusted
     ├── StoreLocked      another broker has it open
@@ -122,6 +123,10 @@ class ShuttingDown(BrokerError):
 
 class StoreFailed(BrokerError):
     """The store did not take the write, or could not be read; nothing was changed."""
+
+
+class StoreBusy(StoreFailed):
+    """The store is behind with its files; nothing was changed, and the same write may succeed soon."""
 
 
 class StoreFull(StoreFailed):

@@ -16,6 +16,7 @@ STATUS: dict[type[BrokerError], StatusCode] = {
     errors.StaleSequence: StatusCode.FAILED_PRECONDITION,
     errors.Overloaded: StatusCode.RESOURCE_EXHAUSTED,
     errors.ShuttingDown: StatusCode.UNAVAILABLE,
+    errors.StoreBusy: StatusCode.UNAVAILABLE,
     errors.StoreFull: StatusCode.RESOURCE_EXHAUSTED,
     errors.StoreFailed: StatusCode.INTERNAL,
     errors.StoreUnusable: StatusCode.INTERNAL,

@@ -64,7 +64,9 @@ class Storage(Protocol):
     """An ordered, durable key-value store. One owner, one thread."""
 
     def write(self, batch: Batch) -> None:
-        """Make a batch durable. Raises StoreFailed, and then nothing of it is visible."""
+        """Make a batch durable, without waiting. Raises StoreFailed, and then nothing of it is visible; StoreBusy when
+        the same batch may be written soon.
+        """
 
     def get(self, family: Family, key: bytes) -> bytes | None: ...
 

@@ -8,8 +8,8 @@ What RocksDB and its binding do when something breaks, and what is made of it he
 
 - After a failed write RocksDB refuses all further ones. The next write opens the store anew first. That flushes the
   log, so on a full disk it is only tried once there is room for it. Reads go on all the time.
-- A write that comes while RocksDB is behind with its files waits, and on a full disk it would wait for ever. So it is
-  told not to wait, and waiting is done here, as long as nothing has failed.
+- A write that comes while RocksDB is behind with its files (a write stall) waits, and on a full disk it would wait for
+  ever. So it is told not to wait: it is refused as busy, unless something has failed.
 - An iterator that meets a damaged block just ends. So every scan asks at its end whether it really was the end.
 - Opening a store changes it. So the format is also in a file of its own, which is read before RocksDB is asked.
 """
@@ -17,7 +17,6 @@ What RocksDB and its binding do when something breaks, and what is made of it he
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -41,7 +40,16 @@ from rocksdict import (
 )
 
 from fila.config import StorageConfig
-from fila.core.errors import BrokerError, StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
+from fila.core.errors import (
+    BrokerError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreFailed,
+    StoreFull,
+    StoreLocked,
+    StoreTooNew,
+    StoreUnusable,
+)
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
 
@@ -56,7 +64,6 @@ _NODE_KEY = b"node"
 _DEFAULTS = StorageConfig()
 _MIB = 1 << 20
 _SMALL_BUFFER = 8 * _MIB
-_STALL_MS = 10_000
 
 _WORTH_A_WALK = 8
 """So many wanted keys are walked to in their order, for as long as they stand near each other."""
@@ -185,17 +192,13 @@ class RocksStorage:
         self._handles += [self._db.get_column_family_handle(_name(f)) for f in Family]
 
     def _write(self, batch: Batch) -> None:
-        for _ in range(_STALL_MS):
-            try:
-                self._db.write(self._raw(batch), self._write_options)
-            except Exception as cause:
-                behind = "Write stall" in str(cause)
-                if not behind or self._db.property_int_value("rocksdb.background-errors"):
-                    raise
-                time.sleep(0.001)
-            else:
-                return
-        raise TimeoutError("RocksDB is too far behind with its files")
+        try:
+            self._db.write(self._raw(batch), self._write_options)
+        except Exception as cause:
+            behind = "Write stall" in str(cause)
+            if not behind or self._db.property_int_value("rocksdb.background-errors"):
+                raise
+            raise StoreBusy("the broker's store is behind with its files; nothing was changed") from cause
 
     def _raw(self, batch: Batch) -> WriteBatch:
         """The changes as RocksDB takes them. Made for each try: a failed write uses it up as well."""

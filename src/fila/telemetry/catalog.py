@@ -154,6 +154,13 @@ WRITE_FAILURES = Metric(
     "Ticks that changed nothing because their write failed",
     "{tick}",
 )
+WRITE_STALLS = Metric(
+    "fila.broker.write_stalls",
+    Kind.COUNTER,
+    (),
+    "Ticks that were put off because the store was behind with its files",
+    "{tick}",
+)
 TURNS_TAKEN = Metric(
     "fila.loop.turn",
     Kind.HISTOGRAM,
@@ -209,6 +216,7 @@ CATALOG: tuple[Metric, ...] = (
     COMMANDS,
     TICKS,
     WRITE_FAILURES,
+    WRITE_STALLS,
     TURNS_TAKEN,
     LONGEST_TURN,
     SPANS,

@@ -123,6 +123,7 @@ class Watch:
             (catalog.COMMANDS, load.commands_waiting),
             (catalog.TICKS, load.ticks),
             (catalog.WRITE_FAILURES, load.write_failures),
+            (catalog.WRITE_STALLS, load.write_stalls),
         ):
             samples[metric].append(((), value))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fila.broker.commands import AckGroup, CreateQueue, DeleteQueue, Enqueue, Nack, Settle
-from fila.core.errors import Overloaded, QueueAlreadyExists, StoreFailed, StoreFull
+from fila.core.errors import Overloaded, QueueAlreadyExists, StoreBusy, StoreFailed, StoreFull
 from fila.storage.base import Family
 from tests.helpers.broker import MS, START, Driver, incoming, queue_record
 
@@ -230,6 +230,73 @@ class TestAFailedWrite:
         driver.store.failing = False
         driver.advance(2000)
         assert driver.store.dump()[Family.DEDUP] == {}
+
+
+class TestAStoreThatIsBehind:
+    """RocksDB's write stall: the tick is tried again, and nobody is told anything meanwhile."""
+
+    def test_keeps_commands_in_their_order_and_answers_them_when_it_has_caught_up(self, driver):
+        driver.store.stalls = 3
+        first, second = enqueue(driver, incoming("q")), enqueue(driver, incoming("q"))
+        before = driver.snapshot()
+        for _ in range(3):
+            driver.tick()
+            assert (first, second) == ([], [])
+            assert driver.snapshot() == before
+        driver.tick()
+        assert first[0][0] < second[0][0]
+        assert driver.engine.queued == 0
+        assert (driver.engine.load().write_stalls, driver.engine.load().write_failures) == (3, 0)
+
+    def test_is_tried_again_later_and_later_and_not_before_its_time(self, driver):
+        driver.store.stalls = 100
+        enqueue(driver, incoming("q"))
+        pauses = []
+        for _ in range(9):
+            tried = driver.engine.load().write_stalls
+            driver.engine.tick_in_turn(driver.now)
+            assert driver.engine.load().write_stalls == tried + 1
+            driver.engine.tick_in_turn(driver.now)  # a command that comes meanwhile plans nothing
+            assert driver.engine.load().write_stalls == tried + 1
+            assert not driver.engine.has_work(driver.now)
+            pauses.append((driver.engine.next_wakeup() - driver.now) // MS)
+            driver.now = driver.engine.next_wakeup()
+        assert pauses == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+
+    def test_refuses_more_commands_than_may_wait(self):
+        driver = Driver(max_queued_commands=3)
+        driver.create("q")
+        driver.store.stalls = 1
+        enqueue(driver, *[incoming("q")] * 3)
+        driver.tick()
+        with pytest.raises(Overloaded):
+            enqueue(driver, incoming("q"))
+
+    def test_is_not_waited_for_for_ever(self, driver):
+        driver.store.stalls = 100
+        answers = enqueue(driver, incoming("q"))
+        driver.tick()
+        driver.now += 10_000 * MS
+        driver.tick()
+        assert [type(answer) for answer in answers] == [StoreBusy]
+        assert driver.engine.load().write_failures == 1
+        driver.store.stalls = 0
+        driver.send("q")
+
+    def test_does_not_hold_up_a_stop(self, driver):
+        driver.store.stalls = 100
+        answers = enqueue(driver, incoming("q"))
+        driver.engine.finish(driver.now)
+        assert [type(answer) for answer in answers] == [StoreBusy]
+
+    def test_delivers_what_it_could_not_deliver_while_it_was_behind(self, driver):
+        seq = driver.send("q")
+        consumer = driver.join("q")
+        driver.store.stalls = 1
+        driver.tick()
+        assert (consumer.got, driver.places()[seq]) == ([], "ready")
+        driver.advance(1)
+        assert consumer.seqs == [seq]
 
 
 class TestOverload:
