@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from fila.client.connection import Connection
 from fila.client.errors import ConfigNotFoundError, InvalidArgumentError
-from fila.v1 import admin_pb2, admin_pb2_grpc
+from fila.v1 import admin_pb2
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2_grpc import FilaAdminAsyncStub
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +297,7 @@ class Admin:
 
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
-        self._stub = admin_pb2_grpc.FilaAdminStub(connection.channel)
+        self._stub: FilaAdminAsyncStub = connection.methods(admin_pb2, "FilaAdmin")
 
     async def create_queue(self, name: str, config: admin_pb2.QueueConfig) -> str:
         response = await self._call(self._stub.CreateQueue, admin_pb2.CreateQueueRequest(name=name, config=config))

@@ -9,12 +9,15 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from fila.client.connection import Connection
 from fila.client.errors import InvalidArgumentError
 from fila.client.message import DeadLetter, FailedAttempt, dead_letter, failed_attempts
-from fila.v1 import admin_pb2, admin_pb2_grpc
+from fila.v1 import admin_pb2
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2_grpc import FilaAdminAsyncStub
 
 _STATES = {
     "ready": admin_pb2.MESSAGE_STATE_READY,
@@ -106,7 +109,7 @@ class Browser:
 
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
-        self._stub = admin_pb2_grpc.FilaAdminStub(connection.channel)
+        self._stub: FilaAdminAsyncStub = connection.methods(admin_pb2, "FilaAdmin")
 
     async def peek(self, request: admin_pb2.PeekRequest, limit: int) -> PeekPage:
         """As many messages as there are, at most `limit`, in as many calls as it takes."""

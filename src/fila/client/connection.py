@@ -5,17 +5,16 @@ The streams carry bytes: requests are encoded once, also when they are sent twic
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeVar, cast
-
-import grpc
-from grpc import StatusCode
+from types import ModuleType
+from typing import Any, Final, Protocol, TypeVar
 
 from fila.client.errors import REFUSAL_MARK, ClientClosedError, FilaError, from_rpc
+from fila.client.stubs import unary_methods
 from fila.v1 import admin_pb2, service_pb2
 from fila.wire.call import Call
 from fila.wire.channel import Channel
 from fila.wire.connection import Limits
-from fila.wire.status import RpcError
+from fila.wire.status import RpcError, StatusCode
 
 #: What a single request or response may weigh. The broker takes requests of this size.
 MAX_RPC_BYTES = 16 << 20
@@ -59,8 +58,6 @@ class Connection:
         self.timeout_s = timeout_s
         self._closed = False
         self._channel = Channel(addr, LIMITS)
-        #: For generated stubs, which are typed for a channel of grpc.aio and need no more of it than ours has.
-        self.channel = cast("grpc.aio.Channel", self._channel)
         self.open_enqueue: Callable[[], Call] = self._channel.stream_stream(ENQUEUE_STREAM)
         self.open_settle: Callable[[], Call] = self._channel.stream_stream(SETTLE)
         self.open_lease: Callable[[service_pb2.LeaseRequest], Call] = self._channel.unary_stream(
@@ -84,6 +81,10 @@ class Connection:
             request_serializer=service_pb2.ReadQueueRequest.SerializeToString,
             response_deserializer=service_pb2.ReadQueueResponse.FromString,
         )
+
+    def methods(self, module: ModuleType, service: str) -> Any:
+        """The unary methods of a service, for `call`."""
+        return unary_methods(self._channel, module, service)
 
     @property
     def closed(self) -> bool:

@@ -13,8 +13,6 @@ from threading import Event, Lock
 from time import monotonic
 from typing import Final, Generic, TypeVar
 
-from grpc import StatusCode
-
 from fila.client.backoff import Backoff
 from fila.client.connection import LIMITS, was_lost
 from fila.client.errors import ClientClosedError, FilaError, forked, from_rpc, no_answer, unreadable
@@ -22,7 +20,7 @@ from fila.client.outbox import Batch
 from fila.client.stream import Codec
 from fila.client.waiter import Waiter
 from fila.wire.line import Line
-from fila.wire.status import RpcError
+from fila.wire.status import RpcError, StatusCode
 
 _SILENT_S: Final = 1.0
 """After so long without a call, the connection is looked at before it is used."""

@@ -22,9 +22,7 @@ FilaError
 
 from collections.abc import Mapping, Sequence
 
-from grpc import StatusCode
-
-from fila.wire.status import RpcError
+from fila.wire.status import RpcError, StatusCode
 
 
 class FilaError(Exception):
@@ -142,8 +140,6 @@ _BY_KIND: Mapping[str, type[FilaError]] = {
 
 _NOT_FOUND: Mapping[str, type[FilaError]] = {"queue": QueueNotFoundError, "config": ConfigNotFoundError}
 
-_CODE_BY_NUMBER: Mapping[int, StatusCode] = {code.value[0]: code for code in StatusCode}
-
 
 def from_status(code: StatusCode, text: str) -> FilaError:
     """The error for a status. The first word of a NOT_FOUND says what was not found."""
@@ -154,7 +150,7 @@ def from_status(code: StatusCode, text: str) -> FilaError:
 
 def from_number(code: int, text: str) -> FilaError:
     """The error for the status number that one message of a batch was answered with."""
-    return from_status(_CODE_BY_NUMBER.get(code, StatusCode.UNKNOWN), text)
+    return from_status(StatusCode.of(code), text)
 
 
 def from_rpc(error: RpcError) -> FilaError:

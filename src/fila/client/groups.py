@@ -15,7 +15,7 @@ from fila.client.connection import Connection, Unary, was_lost
 from fila.client.errors import ClientClosedError, InternalError, InvalidArgumentError, UnavailableError
 from fila.client.message import ReadMessage
 from fila.client.thread import LoopThread
-from fila.v1 import messages_pb2, service_pb2_grpc
+from fila.v1 import messages_pb2
 from fila.v1 import service_pb2 as pb
 from fila.wire.status import RpcError
 from fila.wire.stream import EOF
@@ -94,7 +94,7 @@ class Calls:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self.stub: Any = service_pb2_grpc.FilaServiceStub(connection.channel)
+        self.stub = connection.methods(pb, "FilaService")
 
     async def call(self, method: Unary[Request, Response], request: Request, *, wait_s: float = 0) -> Response:
         """Raises FilaError; UnavailableError only when the broker was away for as long as the client waits.

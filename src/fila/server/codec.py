@@ -198,7 +198,7 @@ def _write_refusal(error: BrokerError) -> bytes:
 
 
 def write_error(error: BrokerError) -> messages_pb2.Error:
-    return messages_pb2.Error(code=status_of(error).value[0], message=str(error))
+    return messages_pb2.Error(code=status_of(error), message=str(error))
 
 
 def read_acks(groups: Iterable[service_pb2.AckGroup]) -> list[AckGroup]:

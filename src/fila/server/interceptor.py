@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import structlog
-from grpc import StatusCode
 
 from fila.core.errors import BrokerError, StoreFailed
 from fila.server.status import status_of
 from fila.server.types import Context, Method, Methods
 from fila.wire.context import Aborted, Handler
+from fila.wire.status import StatusCode
 
 log = structlog.get_logger(__name__)
 

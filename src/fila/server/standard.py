@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from grpc import StatusCode
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from fila.server.types import Context, Method
+from fila.wire.status import StatusCode
 from fila.wire.stream import EOF
 
 Status = Any

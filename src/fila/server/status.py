@@ -1,9 +1,8 @@
 """Errors on the wire: one table from what the broker refuses to gRPC's status codes."""
 
-from grpc import StatusCode
-
 from fila.core import errors
 from fila.core.errors import BrokerError
+from fila.wire.status import StatusCode
 
 STATUS: dict[type[BrokerError], StatusCode] = {
     errors.InvalidArgument: StatusCode.INVALID_ARGUMENT,

@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from grpc import StatusCode
-
 from fila.wire import frames, status
 from fila.wire.headers import Headers
 from fila.wire.link import Link
-from fila.wire.status import Metadata, RpcError
+from fila.wire.status import Metadata, RpcError, StatusCode
 from fila.wire.stream import EOF, MessageRefused, Stream
 
 Encode = Callable[[Any], bytes]

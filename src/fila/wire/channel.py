@@ -6,15 +6,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from grpc import StatusCode
-
 from fila.wire import status
 from fila.wire.address import reason_of, split_address
 from fila.wire.call import Call, Decode, Encode
 from fila.wire.connection import Connection, Limits
 from fila.wire.headers import encode
 from fila.wire.link import Link, receive_buffer
-from fila.wire.status import Metadata, RpcError
+from fila.wire.status import Metadata, RpcError, StatusCode
 from fila.wire.stream import EOF
 
 KEEPALIVE_S: Final = (30.0, 10.0)

@@ -16,12 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from grpc import StatusCode
-
 from fila.wire import frames
 from fila.wire.budget import Budget
 from fila.wire.frames import ConnectionFailed
 from fila.wire.headers import READ_FACTOR, Block, HeaderDecoder, Headers, fault_of_trailers
+from fila.wire.status import StatusCode
 from fila.wire.stream import PREFIX_BYTES, Buffer, MessageRefused, Stream
 
 _MAX_CONTINUATIONS: Final = 16

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NoReturn, Protocol
 
-from grpc import StatusCode
-
 from fila.wire import frames, status
 from fila.wire.headers import Headers, encode
 from fila.wire.link import Link
-from fila.wire.status import Metadata
+from fila.wire.status import Metadata, StatusCode
 from fila.wire.stream import EOF, MessageRefused, Stream
 from fila.wire.turns import OnTurn, Steps
 

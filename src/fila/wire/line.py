@@ -8,13 +8,11 @@ import socket
 from time import monotonic
 from typing import Final
 
-from grpc import StatusCode
-
 from fila.wire import status
 from fila.wire.address import reason_of, split_address
 from fila.wire.connection import Connection, Limits
 from fila.wire.headers import Headers, encode
-from fila.wire.status import RpcError
+from fila.wire.status import RpcError, StatusCode
 from fila.wire.stream import MessageRefused, Stream
 
 _RECEIVE_BYTES: Final = 16 << 10

@@ -4,19 +4,47 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from urllib.parse import unquote_to_bytes
-
-from grpc import StatusCode
 
 from fila.wire import frames
 from fila.wire.headers import Headers
 
 Metadata = Sequence[tuple[str, str | bytes]]
 
+
+class StatusCode(IntEnum):
+    """How a call ended, by gRPC's numbers."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+    @classmethod
+    def of(cls, number: int) -> "StatusCode":
+        """UNKNOWN for a number that gRPC does not have."""
+        return cls(number) if number in _NUMBERS else cls.UNKNOWN
+
+
+_NUMBERS = frozenset(StatusCode)
+
 #: How much of a text with a status is sent. Peers limit headers to 8 KiB or more.
 MAX_DETAILS_BYTES = 4096
 
-_CODES = {code.value[0]: code for code in StatusCode}
 _MAX_STATUS_DIGITS = 3
 _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _MAX_TIMEOUT_NUMBER = 99_999_999  # eight digits
@@ -76,7 +104,7 @@ def request_headers(path: str, authority: str, scheme: bytes = b"http") -> list[
 
 
 def write_status(code: StatusCode, details: str = "") -> list[tuple[bytes, bytes]]:
-    headers = [(b"grpc-status", b"%d" % code.value[0])]
+    headers = [(b"grpc-status", b"%d" % code)]
     if details:
         text = details.encode(errors="replace")[:MAX_DETAILS_BYTES]
         headers.append((b"grpc-message", _TO_ESCAPE.sub(lambda match: b"%%%02X" % match[0][0], text)))
@@ -92,7 +120,7 @@ def read_status(headers: Headers) -> tuple[StatusCode, str]:
         code = StatusCode.UNKNOWN if http == b"200" else _BY_HTTP.get(http, StatusCode.UNKNOWN)
         return code, f"the call ended without a gRPC status (HTTP {http.decode(errors='replace')})"
     plain = number.isdigit() and len(number) <= _MAX_STATUS_DIGITS
-    code = _CODES.get(int(number), StatusCode.UNKNOWN) if plain else StatusCode.UNKNOWN
+    code = StatusCode.of(int(number)) if plain else StatusCode.UNKNOWN
     return code, unquote_to_bytes(found.get(b"grpc-message", b"")).decode(errors="replace")
 
 

@@ -4,9 +4,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from grpc import StatusCode
-
 from fila.wire.headers import Headers
+from fila.wire.status import StatusCode
 
 PREFIX_BYTES = 5
 """Before each message of gRPC: whether it is compressed, and its length."""

@@ -10,8 +10,9 @@ import pytest
 
 from fila.wire.channel import Channel
 from fila.wire.connection import Limits
-from fila.wire.context import Method
+from fila.wire.context import Context, Method
 from fila.wire.server import Server
+from fila.wire.status import StatusCode
 from fila.wire.stream import EOF
 
 WAIT_S = 30
@@ -63,13 +64,12 @@ class Handlers:
             raise
 
     async def refuse(self, request, context):
-        await context.abort(
-            grpc.StatusCode.FAILED_PRECONDITION, request.decode(), (("why", "so"), ("raw-bin", b"\0\xff"))
-        )
+        code = own_code(context, grpc.StatusCode.FAILED_PRECONDITION)
+        await context.abort(code, request.decode(), (("why", "so"), ("raw-bin", b"\0\xff")))
 
     async def refuse_late(self, request, context):
         await context.write(b"first")
-        await context.abort(grpc.StatusCode.ABORTED, "half-way")
+        await context.abort(own_code(context, grpc.StatusCode.ABORTED), "half-way")
 
     async def metadata(self, request, context):
         got = {key: value for key, value in context.invocation_metadata() if key.startswith("my-")}
@@ -93,6 +93,11 @@ class Handlers:
             "metadata": (False, False),
             "fail": (False, False),
         }
+
+
+def own_code(context, code):
+    """A status code as the server of a context has it."""
+    return StatusCode.of(code.value[0]) if isinstance(context, Context) else code
 
 
 def identity(message):

@@ -3,9 +3,8 @@
 import asyncio
 
 import pytest
-from grpc import StatusCode
 
-from fila.wire.status import RpcError
+from fila.wire.status import RpcError, StatusCode
 from tests.integration.wire.conftest import WAIT_S
 
 pytestmark = pytest.mark.parametrize("peers", ["own-own", "grpc-own"], indirect=True)

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 import grpc
 import pytest
-from grpc import StatusCode
 
 from fila.wire import frames, headers, status
 from fila.wire.address import split_address
@@ -16,7 +15,7 @@ from fila.wire.channel import Channel
 from fila.wire.connection import Limits
 from fila.wire.context import Method
 from fila.wire.server import Server
-from fila.wire.status import RpcError
+from fila.wire.status import RpcError, StatusCode
 from tests.integration.wire.conftest import WAIT_S, Handlers, grpc_client, identity, own_client, own_server
 from tests.support.wire import GREETING, message, open_stream, parse
 
@@ -287,7 +286,7 @@ class TestAServerAndHostilePeers:
                     assert await stream.read() == b"x"
                     large = channel.unary_unary("/t/echo")(b"", metadata=(("token", "x" * 20_000),))
                     error = await refusal(large)
-                    assert error.code() is StatusCode.RESOURCE_EXHAUSTED
+                    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
                     assert "16384" in error.details()
                     await stream.write(b"y")
                     assert await stream.read() == b"y"
@@ -297,14 +296,14 @@ class TestAServerAndHostilePeers:
             options = [("grpc.default_compression_algorithm", 2)]
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
                 error = await refusal(channel.unary_unary("/t/echo")(b"x" * 1000))
-                assert error.code() is StatusCode.UNIMPLEMENTED
+                assert error.code() is grpc.StatusCode.UNIMPLEMENTED
                 assert "compressed" in error.details()
 
     async def test_a_call_without_a_request_is_refused(self):
         async with own_server(Handlers()) as (_, port), grpc_client(port) as channel:
             call = channel.stream_stream("/t/echo")()
             await call.done_writing()
-            assert (await refusal(call.read())).code() is StatusCode.INTERNAL
+            assert (await refusal(call.read())).code() is grpc.StatusCode.INTERNAL
 
     async def test_who_never_reads_makes_the_server_hold_little(self):
         """Its handler waits, and what it waits with is one response and what the transport took."""

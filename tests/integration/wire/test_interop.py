@@ -4,7 +4,6 @@ import asyncio
 
 import grpc
 import pytest
-from grpc import StatusCode
 
 from fila.wire.status import RpcError
 from tests.integration.wire.conftest import ENDS, LARGEST, WAIT_S
@@ -49,7 +48,7 @@ async def test_messages_each_way_in_order(peers):
             assert await call.read() == payload
         await call.done_writing()
         assert await drain(call) == []
-        assert await call.code() is StatusCode.OK
+        assert (await call.code()).name == "OK"
 
 
 async def test_much_under_way_each_way(peers):
@@ -77,7 +76,7 @@ async def test_a_refusal_comes_with_code_text_and_trailers(peers):
     async with peers() as peer:
         for text in ("plain", "ünïcode % \n and more", ""):
             error = await refusal(peer.channel.unary_unary("/t/refuse")(text.encode()))
-            assert (error.code(), error.details() or "") == (StatusCode.FAILED_PRECONDITION, text)
+            assert (error.code().name, error.details() or "") == ("FAILED_PRECONDITION", text)
             trailers = dict(error.trailing_metadata())
             assert (trailers["why"], trailers["raw-bin"]) == ("so", b"\0\xff")
 
@@ -87,7 +86,7 @@ async def test_a_refusal_after_responses(peers):
         call = peer.channel.unary_stream("/t/refuse_late")(b"")
         assert await call.read() == b"first"
         error = await refusal(drain(call))
-        assert (error.code(), error.details()) == (StatusCode.ABORTED, "half-way")
+        assert (error.code().name, error.details()) == ("ABORTED", "half-way")
 
 
 async def test_metadata_both_ways(peers):
@@ -110,7 +109,7 @@ async def test_a_deadline_ends_both_sides(peers):
     async with peers() as peer:
         call = peer.channel.unary_stream("/t/wait")(b"", timeout=1)
         error = await refusal(drain(call))
-        assert error.code() is StatusCode.DEADLINE_EXCEEDED
+        assert error.code().name == "DEADLINE_EXCEEDED"
         await asyncio.wait_for(peer.handlers.cancelled.wait(), WAIT_S)
         rounded_up = 0.001 if peer.kinds[1] == "grpc" else 0  # gRPC's client sends whole milliseconds
         assert 0 < peer.handlers.seen[0] <= 1 + rounded_up
@@ -119,7 +118,7 @@ async def test_a_deadline_ends_both_sides(peers):
 async def test_a_unary_deadline(peers):
     async with peers() as peer:
         error = await refusal(peer.channel.unary_unary("/t/wait")(b"", timeout=0.2))
-        assert error.code() is StatusCode.DEADLINE_EXCEEDED
+        assert error.code().name == "DEADLINE_EXCEEDED"
 
 
 async def test_a_call_that_is_cancelled_ends_its_handler(peers):
@@ -133,7 +132,7 @@ async def test_a_call_that_is_cancelled_ends_its_handler(peers):
             await reading
         assert call.done()
         assert not call.cancel()
-        assert await call.code() is StatusCode.CANCELLED
+        assert (await call.code()).name == "CANCELLED"
         await asyncio.wait_for(peer.handlers.cancelled.wait(), WAIT_S)
 
 
@@ -162,13 +161,13 @@ async def test_a_connection_that_goes_ends_its_handlers(peers):
 
 async def test_an_unknown_method(peers):
     async with peers() as peer:
-        assert (await refusal(peer.channel.unary_unary("/t/none")(b""))).code() is StatusCode.UNIMPLEMENTED
+        assert (await refusal(peer.channel.unary_unary("/t/none")(b""))).code().name == "UNIMPLEMENTED"
 
 
 async def test_a_handler_that_fails_says_nothing_of_its_inside_with_us(peers):
     async with peers() as peer:
         error = await refusal(peer.channel.unary_unary("/t/fail")(b""))
-        assert error.code() is StatusCode.UNKNOWN
+        assert error.code().name == "UNKNOWN"
         if peer.kinds[0] == "own":
             assert "secret" not in error.details()
 
@@ -176,14 +175,14 @@ async def test_a_handler_that_fails_says_nothing_of_its_inside_with_us(peers):
 async def test_a_request_that_is_too_large_is_refused_and_the_connection_goes_on(peers):
     async with peers() as peer:
         error = await refusal(peer.channel.unary_unary("/t/length")(bytes(LARGEST + 1)))
-        assert error.code() is StatusCode.RESOURCE_EXHAUSTED
+        assert error.code().name == "RESOURCE_EXHAUSTED"
         assert await peer.channel.unary_unary("/t/length")(bytes(LARGEST)) == str(LARGEST).encode()
 
 
 async def test_a_response_that_is_too_large_is_refused_and_the_connection_goes_on(peers):
     async with peers() as peer:
         error = await refusal(drain(peer.channel.unary_stream("/t/count")(b"1 %d" % (LARGEST + 1))))
-        assert error.code() is StatusCode.RESOURCE_EXHAUSTED
+        assert error.code().name == "RESOURCE_EXHAUSTED"
         assert await drain(peer.channel.unary_stream("/t/count")(b"2 10")) == [bytes(10)] * 2
 
 
@@ -217,5 +216,5 @@ async def test_a_server_that_stops_at_once_ends_its_calls(peers):
         await call.initial_metadata()
         await peer.server.stop(0)
         error = await refusal(drain(call))
-        assert error.code() in {StatusCode.UNAVAILABLE, StatusCode.CANCELLED}
-        assert (await refusal(peer.channel.unary_unary("/t/echo")(b""))).code() is StatusCode.UNAVAILABLE
+        assert error.code().name in {"UNAVAILABLE", "CANCELLED"}
+        assert (await refusal(peer.channel.unary_unary("/t/echo")(b""))).code().name == "UNAVAILABLE"

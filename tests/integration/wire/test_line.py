@@ -4,14 +4,13 @@ import asyncio
 import time
 from contextlib import asynccontextmanager, contextmanager
 
-import grpc
 import pytest
 
 from fila.wire.connection import Limits
 from fila.wire.context import Method
 from fila.wire.line import Line
 from fila.wire.server import Server
-from fila.wire.status import RpcError
+from fila.wire.status import RpcError, StatusCode
 
 from .conftest import LARGEST, SERVERS, Handlers, identity
 
@@ -60,13 +59,13 @@ async def test_answers_come_to_what_was_asked_whatever_its_size(serving):
 async def test_a_call_that_the_server_refuses_says_why(serving):
     async with serving() as (_, port):
         error = await asyncio.to_thread(raised_by, port, "/t/none")
-        assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert error.code() is StatusCode.UNIMPLEMENTED
 
 
 async def test_an_answer_that_is_too_large_is_refused(serving):
     async with serving() as (_, port):
         error = await asyncio.to_thread(raised_by, port, "/t/echo_all", bytes(2000), Limits(max_message_bytes=1000))
-        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert error.code() is StatusCode.RESOURCE_EXHAUSTED
 
 
 async def test_waiting_ends_at_the_deadline(serving):
@@ -74,7 +73,7 @@ async def test_waiting_ends_at_the_deadline(serving):
         with line_to(port, "/t/wait") as line:
             with pytest.raises(RpcError) as raised:
                 line.ask(b"x", soon(0.2))
-            assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            assert raised.value.code() is StatusCode.DEADLINE_EXCEEDED
 
     async with serving() as (_, port):
         await asyncio.to_thread(ask, port)
@@ -89,7 +88,7 @@ async def test_a_server_that_stops_ends_the_call(serving):
         assert not line.still_open()
         with pytest.raises(RpcError) as raised:
             await asyncio.to_thread(line.ask, b"x", soon())
-        assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert raised.value.code() is StatusCode.UNAVAILABLE
         line.close()
 
 

@@ -10,10 +10,9 @@ import threading
 import time
 
 import pytest
-from grpc import StatusCode
 
 from fila import Client, ClientClosedError, FilaTimeoutError, InternalError, InvalidArgumentError, MessageNotFoundError
-from fila.wire.status import RpcError
+from fila.wire.status import RpcError, StatusCode
 from tests.helpers.scripted_broker import ScriptedBroker, serving
 
 

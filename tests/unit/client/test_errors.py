@@ -1,11 +1,11 @@
 """Status codes become errors by one table."""
 
-import grpc
 import pytest
 
 import fila
 from fila.client import errors
 from fila.client.errors import EnqueueManyError, FilaError, from_number, from_status
+from fila.wire.status import StatusCode
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from fila.client.errors import EnqueueManyError, FilaError, from_number, from_st
     ],
 )
 def test_every_status_has_an_error_that_keeps_the_text(code, text, kind):
-    status = grpc.StatusCode[code]
-    for error in (from_status(status, text), from_number(status.value[0], text)):
+    status = StatusCode[code]
+    for error in (from_status(status, text), from_number(status, text)):
         assert type(error).__name__ == kind
         assert str(error) == text
 

@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from grpc import StatusCode
 from structlog.testing import capture_logs
 
 from fila.core.errors import QueueNotFound, ShuttingDown
 from fila.server.interceptor import guarded
 from fila.wire.context import Aborted, Method
+from fila.wire.status import StatusCode
 
 
 class Context:

@@ -1,11 +1,11 @@
 """Every refusal has a status of its own choosing."""
 
 import pytest
-from grpc import StatusCode
 
 from fila.core import errors
 from fila.core.errors import BrokerError
 from fila.server.status import STATUS, status_of
+from fila.wire.status import StatusCode
 
 
 def every_error():

@@ -1,10 +1,10 @@
 """The connection as a state machine: what it takes, what it refuses, and what it makes a peer wait for."""
 
 import pytest
-from grpc import StatusCode
 from hpack import Encoder
 
 from fila.wire import frames, headers
+from fila.wire.status import StatusCode
 from fila.wire.stream import Stream
 from tests.support.wire import (
     BEGINNING,

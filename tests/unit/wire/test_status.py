@@ -1,11 +1,11 @@
 """Statuses, timeouts and metadata in headers."""
 
 import pytest
-from grpc import StatusCode
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.wire import frames, status
+from fila.wire.status import StatusCode
 
 
 @given(st.sampled_from(StatusCode), st.text(max_size=500))

@@ -1,0 +1,29 @@
+"""The unary methods of a service, made from its descriptor.
+
+Generated stubs do the same and need grpcio, of which the SDK uses nothing else.
+"""
+
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from fila.wire.channel import Channel
+
+
+def unary_methods(channel: Channel, module: ModuleType, service: str) -> Any:
+    """An object with a method for each of the service's: `methods.Ack(request, timeout=5)`. Typed by its caller."""
+    descriptor = module.DESCRIPTOR.services_by_name[service]
+    methods = SimpleNamespace()
+    for method in descriptor.methods:
+        if not (method.client_streaming or method.server_streaming):
+            setattr(methods, method.name, _unary(channel, module, method))
+    return methods
+
+
+def _unary(channel: Channel, module: ModuleType, method: MethodDescriptor) -> Any:
+    return channel.unary_unary(
+        f"/{method.containing_service.full_name}/{method.name}",
+        request_serializer=getattr(module, method.input_type.name).SerializeToString,
+        response_deserializer=getattr(module, method.output_type.name).FromString,
+    )
