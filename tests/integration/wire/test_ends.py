@@ -286,7 +286,7 @@ class TestAServerAndHostilePeers:
                     assert await stream.read() == b"x"
                     large = channel.unary_unary("/t/echo")(b"", metadata=(("token", "x" * 20_000),))
                     error = await refusal(large)
-                    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                    assert error.code().name == "RESOURCE_EXHAUSTED"
                     assert "16384" in error.details()
                     await stream.write(b"y")
                     assert await stream.read() == b"y"
