@@ -1,5 +1,8 @@
 """Settings for all tests."""
 
+import signal
+
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 # A shared or busy machine must not fail a property: time is bounded per test by pytest-timeout instead. Explaining a
@@ -11,3 +14,17 @@ settings.register_profile(
     phases=[phase for phase in Phase if phase is not Phase.explain],
 )
 settings.load_profile("fila")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_reach_children():
+    """What the caller ignores, as nohup and background jobs do, is ignored here, but not by the processes of tests.
+
+    An ignored signal stays ignored in every program that a process starts; one that has a handler does not.
+    """
+    ignored = [number for number in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, lambda _number, _frame: None)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
