@@ -1,8 +1,12 @@
 """What happened in a run, and what follows from it.
 
-The ledger only collects: which enqueues the broker acknowledged, which deliveries consumers received, which acks the
-broker confirmed, each with its time. Every figure and every claim of the demonstration is computed from these three
-lists, so a claim can be checked against them by hand.
+The ledger only collects. From the programs around the broker: which enqueues were acknowledged, which deliveries
+consumers received, which acks were confirmed. From the broker's journal: in which order it took messages, handed them
+out and let them go. Every figure and every claim of the demonstration is computed from these, so a claim can be
+checked against them by hand.
+
+Order and waits are the journal's. A process that waits for a core learns late of what was decided long ago, so what
+reaches consumers when says more about the machine than about the broker.
 """
 
 from bisect import bisect_left
@@ -10,6 +14,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+
+from fila import JournalEntry
+
+_NS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +45,10 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A message as it reached a consumer. `taken_at` is when the broker took it from its producer."""
+    """A message as it reached a consumer."""
 
     id: str
     tenant: str
-    taken_at: float
-    at: float
-    attempt: int = 0
-    """How often the broker had handed it out before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """From the broker's taking a message to its first delivery: other deliveries in between, and seconds."""
+    """From the broker's taking a message to its handing it out first: other deliveries in between, and seconds."""
 
     tenant: Tenant
     deliveries: Sequence[int]
@@ -75,15 +79,17 @@ class Waits:
 
 @dataclass(slots=True)
 class Ledger:
-    """Three lists, appended to while the run goes on."""
+    """What clients were told while the run went on, and what the broker wrote down."""
 
     tenants: Sequence[Tenant]
     enqueued: list[Enqueued] = field(default_factory=list)
     delivered: list[Delivered] = field(default_factory=list)
-    acked: dict[str, float] = field(default_factory=dict)
-    """When the broker confirmed the first ack of a message."""
+    acked: set[str] = field(default_factory=set)
+    """Messages whose ack the broker confirmed."""
     received: set[str] = field(default_factory=set)
     """The ids of `delivered`."""
+    journal: list[JournalEntry] = field(default_factory=list)
+    """In the order in which it happened."""
 
     def receive(self, deliveries: Iterable[Delivered]) -> None:
         """A consumer got these."""
@@ -91,25 +97,28 @@ class Ledger:
             self.delivered.append(each)
             self.received.add(each.id)
 
-    def confirm(self, ids: Iterable[str], at: float) -> None:
-        """The broker confirmed these acks."""
-        for message_id in ids:
-            self.acked.setdefault(message_id, at)
-
-    def first_deliveries(self) -> list[Delivered]:
-        """The first delivery of each message, in the order in which they happened."""
-        first: dict[str, Delivered] = {}
-        for delivery in sorted(self.delivered, key=lambda each: each.at):
-            first.setdefault(delivery.id, delivery)
+    def first_turns(self) -> list[JournalEntry]:
+        """Where the broker handed each message out for the first time, in its order."""
+        first: dict[str, JournalEntry] = {}
+        for entry in self.journal:
+            if entry.kind == "leased":
+                first.setdefault(entry.message_id, entry)
         return list(first.values())
 
     def lost(self) -> set[str]:
         """Acknowledged enqueues that no consumer received."""
         return {each.id for each in self.enqueued} - self.received
 
-    def came_back(self) -> list[Delivered]:
-        """Deliveries of messages whose ack had been confirmed before."""
-        return [each for each in self.delivered if each.at > self.acked.get(each.id, float("inf"))]
+    def came_back(self) -> set[str]:
+        """Messages whose ack was confirmed, and that the broker handed out after it, or never let go."""
+        gone: set[str] = set()
+        back: set[str] = set()
+        for entry in self.journal:
+            if entry.kind == "acked":
+                gone.add(entry.message_id)
+            elif entry.kind == "leased" and entry.message_id in gone:
+                back.add(entry.message_id)
+        return self.acked & back | self.acked - gone
 
     def redelivered(self) -> int:
         """Deliveries beyond the first of a message: those whose ack the broker had not confirmed."""
@@ -138,31 +147,30 @@ class Ledger:
 
         First in, first out is computed on the same run: the same messages in the order of their enqueueing, handed out
         at the moments at which messages were handed out.
-
-        A message that the broker had handed out before it was killed, and that never arrived, has had its turn already:
-        what it waits for after that is the end of its lease. It is left out.
         """
-        first = self.first_deliveries()
-        moments = [each.at for each in first]
-        fifo_turns = {each.id: turn for turn, each in enumerate(sorted(first, key=lambda each: each.id))}
+        taken = {entry.message_id: entry for entry in self.journal if entry.kind == "enqueued"}
+        first = self.first_turns()
+        turns = [entry.seq for entry in first]
+        by_age = sorted(first, key=lambda entry: taken[entry.message_id].seq)
+        fifo_turns = {entry.message_id: turn for turn, entry in enumerate(by_age)}
         rows: dict[str, list[tuple[float, ...]]] = {tenant.name: [] for tenant in self.tenants}
-        for turn, each in enumerate(first):
-            if each.attempt:
-                continue
-            gone = bisect_left(moments, each.taken_at)
-            fifo_turn = max(gone, fifo_turns[each.id])
-            row = (turn - gone, each.at - each.taken_at, fifo_turn - gone, moments[fifo_turn] - each.taken_at)
-            rows[each.tenant].append(tuple(max(0, value) for value in row))
+        for turn, entry in enumerate(first):
+            enqueued = taken[entry.message_id]
+            gone = bisect_left(turns, enqueued.seq)
+            fifo_turn = max(gone, fifo_turns[entry.message_id])
+            seconds = _NS * (entry.at_ns - enqueued.at_ns)
+            fifo_seconds = _NS * (first[fifo_turn].at_ns - enqueued.at_ns)
+            rows[entry.fairness_key].append((turn - gone, seconds, fifo_turn - gone, fifo_seconds))
         return [Waits(tenant, *zip(*rows[tenant.name], strict=True)) for tenant in self.tenants if rows[tenant.name]]
 
     def _contended(self, backlogged: Sequence[Tenant]) -> list[str]:
         left = {tenant.name: tenant.backlog for tenant in backlogged}
         window = []
-        for each in self.first_deliveries():
-            if each.tenant in left:
-                window.append(each.tenant)
-                left[each.tenant] -= 1
-                if not left[each.tenant]:
+        for entry in self.first_turns():
+            if entry.fairness_key in left:
+                window.append(entry.fairness_key)
+                left[entry.fairness_key] -= 1
+                if not left[entry.fairness_key]:
                     break
         return window
 

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.queues import SimpleQueue
@@ -21,6 +22,7 @@ BATCH = 1000
 IN_FLIGHT = 16
 RETRY_S = 0.05
 POLL_S = 0.005
+STOP_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +37,21 @@ class Confirmed:
     """The broker answered the acks of these."""
 
     ids: Sequence[str]
-    at: float
 
 
 def work(addr: str, seconds_per_message: float, reports: "SimpleQueue[Received | Confirmed]") -> None:
     """A consumer: takes messages, works on them, acks them. It is never told that the broker was gone."""
+    stopped = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the demonstration, which then ends us
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())  # a report is never cut in two
     with Client(addr) as client:
         arrived: queue.SimpleQueue[Sequence[ConsumeMessage]] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(client, arrived, reports), daemon=True).start()
-        while True:
-            batch = arrived.get()
-            time.sleep(seconds_per_message * len(batch))
-            reports.put(Confirmed(_ack(client, batch), time.time()))
+        while not stopped.is_set():
+            with suppress(queue.Empty):
+                batch = arrived.get(timeout=STOP_S)
+                time.sleep(seconds_per_message * len(batch))
+                reports.put(Confirmed(_ack(client, batch)))
 
 
 def _receive(
@@ -55,17 +59,10 @@ def _receive(
     arrived: "queue.SimpleQueue[Sequence[ConsumeMessage]]",
     reports: "SimpleQueue[Received | Confirmed]",
 ) -> None:
-    """In a thread of its own: a message is delivered when it is here, not when the work before it is done."""
+    """In a thread of its own, so that the picture shows a message when it is here."""
     for batch in client.consume_batches(QUEUE, max_in_flight=IN_FLIGHT):
-        reports.put(Received(_deliveries(batch, time.time())))
+        reports.put(Received([Delivered(each.id, each.headers[TENANT_HEADER]) for each in batch]))
         arrived.put(batch)
-
-
-def _deliveries(batch: Sequence[ConsumeMessage], now: float) -> list[Delivered]:
-    return [
-        Delivered(each.id, each.headers[TENANT_HEADER], each.enqueued_at.timestamp(), now, each.attempt_count)
-        for each in batch
-    ]
 
 
 def _ack(client: Client, batch: Sequence[ConsumeMessage]) -> list[str]:

@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+
+from fila import JournalEntry
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo"
 
@@ -36,52 +39,81 @@ def ledger(monkeypatch):
     return ledger
 
 
-def run_of(ledger, enqueued, delivered, acked=()):
-    """A run in which all was enqueued at second -1, then one message delivered each second from 0 on."""
+def run_of(ledger, happened, acked=()):
+    """A run whose journal says so: pairs of what happened and to which message, one a second.
+
+    Messages are named by number and tenant, and consumers received what the broker handed out.
+    """
     tenants = [ledger.Tenant("noisy", 1, 4), ledger.Tenant("vip", 2, 2), ledger.Tenant("quiet", 1)]
     book = ledger.Ledger(tenants)
-    book.enqueued += [ledger.Enqueued(f"{n}-{tenant}", tenant) for n, tenant in enumerate(enqueued)]
-    book.receive(ledger.Delivered(each, each.split("-")[1], -1.0, float(n)) for n, each in enumerate(delivered))
-    for message_id, at in acked:
-        book.confirm([message_id], at)
+    for seq, (kind, message_id) in enumerate(happened):
+        tenant = message_id.split("-")[1]
+        blank = JournalEntry(*(field.type() for field in fields(JournalEntry)))
+        at = seq * 1_000_000_000
+        book.journal.append(replace(blank, seq=seq, at_ns=at, kind=kind, fairness_key=tenant, message_id=message_id))
+        if kind == "enqueued":
+            book.enqueued.append(ledger.Enqueued(message_id, tenant))
+        elif kind == "leased":
+            book.receive([ledger.Delivered(message_id, tenant)])
+    book.acked.update(acked)
     return book
+
+
+BACKLOG = [("enqueued", f"{n}-noisy") for n in range(4)] + [("enqueued", "4-vip"), ("enqueued", "5-vip")]
+TURNS = ["4-vip", "0-noisy", "6-quiet", "5-vip", "1-noisy", "2-noisy", "3-noisy"]
+
+
+def test_the_wait_of_a_message_is_what_the_broker_decided_and_not_when_a_consumer_ran(ledger):
+    """Consumers that get no core hear of it late, and in any order."""
+    book = run_of(
+        ledger, [("enqueued", "0-noisy"), ("enqueued", "1-quiet"), ("leased", "1-quiet"), ("leased", "0-noisy")]
+    )
+    late = run_of(ledger, [])
+    late.journal, late.enqueued = book.journal, book.enqueued
+    late.receive(reversed(book.delivered))
+    assert late.waits() == book.waits()
+    assert [(each.tenant.name, each.deliveries) for each in book.waits()] == [("noisy", (1,)), ("quiet", (0,))]
 
 
 def test_what_was_on_its_way_when_the_server_died_has_had_its_turn(ledger):
     """Its second delivery waits for the end of the lease, which says nothing about fairness."""
-    book = run_of(ledger, ["noisy", "quiet"], ["0-noisy"])
-    book.receive([ledger.Delivered("1-quiet", "quiet", -1.0, 500.0, attempt=1)])
-    assert [each.tenant.name for each in book.waits()] == ["noisy"]
+    happened = [("enqueued", "0-noisy"), ("enqueued", "1-quiet"), ("leased", "1-quiet"), ("leased", "0-noisy")]
+    book = run_of(ledger, [*happened, *[("leased", "0-noisy")] * 500, ("leased", "1-quiet")])
+    assert [each.deliveries for each in book.waits()] == [(1,), (0,)]
 
 
 def test_a_lost_message_is_found(ledger):
-    book = run_of(ledger, ["noisy", "vip"], ["0-noisy"])
+    book = run_of(ledger, [("enqueued", "0-noisy"), ("enqueued", "1-vip"), ("leased", "0-noisy")])
     assert book.lost() == {"1-vip"}
 
 
 def test_an_acked_message_that_comes_back_is_found(ledger):
-    book = run_of(ledger, ["noisy"], ["0-noisy", "0-noisy"], acked=[("0-noisy", 0.5)])
-    assert [each.id for each in book.came_back()] == ["0-noisy"]
+    happened = [("enqueued", "0-noisy"), ("leased", "0-noisy"), ("acked", "0-noisy"), ("leased", "0-noisy")]
+    assert run_of(ledger, happened, acked=["0-noisy"]).came_back() == {"0-noisy"}
+
+
+def test_a_confirmed_ack_that_the_broker_does_not_know_is_found(ledger):
+    happened = [("enqueued", "0-noisy"), ("leased", "0-noisy")]
+    assert run_of(ledger, happened, acked=["0-noisy"]).came_back() == {"0-noisy"}
 
 
 def test_an_unacked_message_may_come_back(ledger):
-    book = run_of(ledger, ["noisy"], ["0-noisy", "0-noisy"], acked=[("0-noisy", 1.5)])
-    assert book.came_back() == []
+    happened = [("enqueued", "0-noisy"), ("leased", "0-noisy"), ("leased", "0-noisy"), ("acked", "0-noisy")]
+    book = run_of(ledger, happened, acked=["0-noisy"])
+    assert book.came_back() == set()
     assert book.redelivered() == 1
 
 
 def test_shares_are_counted_while_all_have_a_backlog(ledger):
-    enqueued = ["noisy"] * 4 + ["vip"] * 2 + ["quiet"]
-    delivered = ["4-vip", "6-quiet", "0-noisy", "5-vip", "1-noisy", "2-noisy", "3-noisy"]
-    noisy, vip = run_of(ledger, enqueued, delivered).shares()
+    happened = [*BACKLOG, ("enqueued", "6-quiet"), *(("leased", each) for each in TURNS)]
+    noisy, vip = run_of(ledger, happened).shares()
     assert (noisy.delivered, vip.delivered) == (1, 2)
     assert noisy.got == pytest.approx(noisy.entitled) == pytest.approx(1 / 3)
     assert (noisy.under_fifo, vip.under_fifo) == (1.0, 0.0)
 
 
 def test_waits_are_set_against_first_in_first_out(ledger):
-    enqueued = ["noisy"] * 4 + ["vip"] * 2 + ["quiet"]
-    delivered = ["4-vip", "6-quiet", "0-noisy", "5-vip", "1-noisy", "2-noisy", "3-noisy"]
-    quiet = run_of(ledger, enqueued, delivered).waits()[2]
+    happened = [*BACKLOG, ("leased", TURNS[0]), ("enqueued", "6-quiet"), *(("leased", each) for each in TURNS[1:])]
+    quiet = run_of(ledger, happened).waits()[2]
     assert (quiet.deliveries, quiet.seconds) == ((1,), (2.0,))
-    assert (quiet.fifo_deliveries, quiet.fifo_seconds) == ((6,), (7.0,))
+    assert (quiet.fifo_deliveries, quiet.fifo_seconds) == ((5,), (6.0,))

@@ -35,6 +35,7 @@ def test_processes_of_tests_get_signals_that_the_caller_ignores(tmp_path):
             command,
             cwd=tmp_path,
             env=environment,
+            check=False,
             preexec_fn=_ignore,
             capture_output=True,
             text=True,
