@@ -4,6 +4,7 @@ They are looked up when they are first used, so that `import fila.core` or `fila
 """
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -131,10 +132,19 @@ __all__ = [
     "UnavailableError",
     "WaitReason",
     "WaitStats",
+    "__version__",
 ]
+
+__version__: str
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return version("fila")
     if name in __all__:
         return getattr(import_module("fila.client"), name)
     raise AttributeError(f"module 'fila' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,8 +9,9 @@ Rules:
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -330,13 +331,12 @@ def _from_file(path: Path | None) -> Iterator[_Setting]:
         raise ConfigError(f"{found}: malformed TOML: {error}") from error
     for section, table in tables.items():
         if section not in _RULES:
-            raise ConfigError(f"{found}: unknown section {section!r}: expected one of {', '.join(_RULES)}")
+            raise ConfigError(f"{found}: unknown section {section!r}: {_meant(section, _RULES)}")
         if not isinstance(table, dict):
             raise ConfigError(f"{found}: {section} = {table!r}: expected a section, [{section}]")
         for key, value in table.items():
             if key not in _RULES[section]:
-                known = ", ".join(_RULES[section])
-                raise ConfigError(f"{found}: unknown key {section}.{key}: expected one of {known}")
+                raise ConfigError(f"{found}: unknown key {section}.{key}: {_meant(key, _RULES[section])}")
             yield _Setting(section, key, value, str(found))
 
 
@@ -345,8 +345,7 @@ def _from_environ(environ: Mapping[str, str]) -> Iterator[_Setting]:
     ours = sorted(v for v in environ if re.match("FILA_.*__", v))
     for variable in (*(v for v in _OTEL_VARIABLES if environ.get(v)), *ours):
         if variable not in _VARIABLES and variable not in _OTEL_VARIABLES:
-            known = ", ".join(sorted(_VARIABLES))
-            raise ConfigError(f"unknown variable {variable}: expected one of {known}")
+            raise ConfigError(f"unknown variable {variable}: {_meant(variable, sorted(_VARIABLES))}")
         section, key = _OTEL_VARIABLES.get(variable) or _VARIABLES[variable]
         text = environ[variable]
         try:
@@ -354,3 +353,10 @@ def _from_environ(environ: Mapping[str, str]) -> Iterator[_Setting]:
         except ValueError:
             value = text  # left as it is, so that the rule refuses it and shows what was written
         yield _Setting(section, key, value, variable)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """What somebody who wrote a name that does not exist probably meant."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    return f"expected one of {', '.join(names)}" + (f" (did you mean {near[0]}?)" if near else "")

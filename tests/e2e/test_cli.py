@@ -61,7 +61,8 @@ def test_the_life_of_a_queue(fila, name):
     inspected = fila("queue", "inspect", name).stdout.decode()
     assert "1 min" in inspected
     assert "acme" in inspected
-    deleted = fila("queue", "delete", name)
+    assert fila("queue", "delete", name).returncode == 2
+    deleted = fila("queue", "delete", name, "--yes")
     assert deleted.stdout.decode() == f'Deleted queue "{name}" (2 messages)\n'
     assert fila("queue", "inspect", name).returncode == 1
 
@@ -73,7 +74,7 @@ def test_a_second_queue_of_the_same_name_is_refused(fila, name):
     assert again.stderr.decode() == f'Error: queue "{name}" already exists\n'
 
 
-@pytest.mark.parametrize("args", [("queue", "inspect"), ("queue", "delete"), ("enqueue",), ("consume",)])
+@pytest.mark.parametrize("args", [("queue", "inspect"), ("queue", "delete"), ("stats",), ("enqueue",), ("consume",)])
 def test_an_unknown_queue_is_named(fila, args):
     result = fila(*args, "nowhere", stdin=b"x")
     assert result.returncode == 1

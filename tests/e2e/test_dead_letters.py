@@ -97,7 +97,7 @@ class TestTheSdk:
             client.peek("nowhere")
         with pytest.raises(InvalidArgumentError, match="states must be of ready, delayed, leased"):
             client.peek(queue, states=["dead"])
-        with pytest.raises(InvalidArgumentError, match="unknown filter: colour"):
+        with pytest.raises(InvalidArgumentError, match="unknown filter colour: there are headers"):
             client.peek(queue, colour="red")
         with pytest.raises(InvalidArgumentError):
             client.peek(queue, payload_bytes=-1)
@@ -176,7 +176,10 @@ class TestTheCommand:
         assert "because of     max_attempts" in shown
         moved = run(shared_server, "redrive", graves, "--error", "timeout")
         assert moved.stdout.decode() == f'Redrived 3 messages from "{graves}" to "{queue}"\n'
-        assert run(shared_server, "dlq", "purge", graves).stdout.decode() == f'Removed 2 messages from "{graves}"\n'
+        assert (
+            run(shared_server, "dlq", "purge", graves, "--yes").stdout.decode()
+            == f'Removed 2 messages from "{graves}"\n'
+        )
         refused = run(shared_server, "dlq", "redrive", queue)
         assert (refused.returncode, refused.stderr.decode()) == (1, f'Error: "{queue}" is not a dead-letter queue\n')
 

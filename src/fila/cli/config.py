@@ -25,7 +25,8 @@ def config() -> None:
     epilog="""\b
 Examples:
   fila config set pricing.tier gold
-  fila config set throttle.provider:aws rate=50,burst=100""",
+  fila config set throttle.provider:aws rate=50,burst=100
+  fila config set throttle.provider:aws 50.0,100.0          rate and burst""",
 )
 @click.argument("key")
 @click.argument("value")

@@ -218,16 +218,15 @@ Examples:
 def purge(session: Session, /, queue: str, yes: bool, **options: Any) -> None:
     """Remove messages of the dead-letter queue QUEUE for good, oldest first.
 
-    Those that a consumer holds stay. On a terminal, messages are removed only after a yes.
+    Those that a consumer holds stay. Messages are removed only after a yes, on a terminal or by --yes.
     """
     name = f'"{output.printable(queue)}"'
     given = _given(options)
     with session.client() as client:
-        if not (yes or options["dry_run"]) and sys.stdin.isatty():
+        if not (yes or options["dry_run"]):
             doomed = client.purge(queue, **given | {"dry_run": True})
             if doomed:
-                question = f"Remove {output.count(doomed, 'message')} from {name} for good?"
-                click.confirm(question, abort=True, err=True)
+                output.confirm(f"Remove {output.count(doomed, 'message')} from {name} for good?")
         done = _sweep(client.purge, client, queue, given)
     if session.as_json:
         output.emit_json({"queue": queue, "purged": done, "dry_run": options["dry_run"]})

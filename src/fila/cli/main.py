@@ -21,7 +21,7 @@ from fila.cli.hooks import hook
 from fila.cli.journal import journal
 from fila.cli.output import printable, wants_colour
 from fila.cli.pipeline import pipeline
-from fila.cli.queues import queue
+from fila.cli.queues import inspect, queue
 from fila.cli.reconcile import reconcile
 from fila.cli.session import Session, global_options
 from fila.cli.stream import stream
@@ -108,6 +108,7 @@ def cli() -> None:
 
 
 cli.add_command(queue)
+cli.add_command(inspect, "stats")
 cli.add_command(enqueue)
 cli.add_command(consume)
 cli.add_command(worker)

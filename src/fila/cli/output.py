@@ -84,6 +84,13 @@ def pairs(rows: Iterable[tuple[str, str | int]]) -> None:
         click.echo(f"  {name:<{width}}  {value}")
 
 
+def confirm(question: str) -> None:
+    """Goes on after a yes. Raises UsageError where nobody can give one, since stdin is no terminal."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Nobody can be asked here, since stdin is not a terminal: add --yes.")
+    click.confirm(question, abort=True, err=True)
+
+
 def count(number: int, noun: str) -> str:
     """`1 message`, `20,000 messages`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

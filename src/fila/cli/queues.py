@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +69,18 @@ SETTINGS = (
         metavar="FILE",
         help="Lua that defines on_enqueue, on_failure or both; - reads from stdin.",
     ),
+    click.option(
+        "--on-enqueue",
+        type=click.File("r", encoding="utf-8"),
+        metavar="FILE",
+        help="Lua that defines on_enqueue; with --on-failure instead of one --script.",
+    ),
+    click.option(
+        "--on-failure",
+        type=click.File("r", encoding="utf-8"),
+        metavar="FILE",
+        help="Lua that defines on_failure; with --on-enqueue instead of one --script.",
+    ),
     click.option("--no-script", is_flag=True, help="Take the script away."),
     click.option("--script-timeout", "script_timeout_ms", type=int, metavar="MS", help="How long one hook may run."),
     click.option("--script-memory", "script_memory_bytes", type=int, metavar="BYTES", help="What a script may hold."),
@@ -78,18 +89,18 @@ SETTINGS = (
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """The settings among the options of a command. Raises UsageError."""
-    script, no_script = options.pop("script"), options.pop("no_script")
-    if script is not None and no_script:
-        raise click.UsageError("--script and --no-script contradict each other")
+    no_script = options.pop("no_script")
+    sources = {name: options.pop(name) for name in ("script", "on_enqueue", "on_failure")}
+    scripts = {name: file.read() for name, file in sources.items() if file is not None}
+    if scripts and no_script:
+        raise click.UsageError(f"--{next(iter(scripts)).replace('_', '-')} and --no-script contradict each other")
+    if "script" in scripts and len(scripts) > 1:
+        raise click.UsageError("--script defines both hooks: give it, or --on-enqueue and --on-failure")
     given = {name: value for name, value in options.items() if value is not None}
     headers = given.pop("throttle_headers")
     if headers:
         given["throttle_headers"] = [name for name in headers if name]
-    if script is not None:
-        given["script"] = script.read()
-    elif no_script:
-        given["script"] = ""
-    return given
+    return given | ({"script": ""} if no_script else scripts)
 
 
 @queue.command(
@@ -100,20 +111,27 @@ Examples:
   fila queue create orders --fairness-header tenant --weight-header weight
   fila queue create mail --max-attempts 5 --retry-delay 1000 --retry-backoff 2 --retry-jitter 0.2
   fila queue create api --throttle-header provider
-  fila queue create jobs --script policy.lua"""
+  fila queue create jobs --script policy.lua
+  fila queue create jobs --on-enqueue place.lua --on-failure retry.lua
+  fila queue create orders --if-not-exists"""
 )
 @click.argument("name")
+@click.option("--if-not-exists", is_flag=True, help="A queue that is there already stays as it is.")
 @_settings
 @session_options
 @pass_session
-def create(session: Session, /, name: str, **options: Any) -> None:
+def create(session: Session, /, name: str, if_not_exists: bool, **options: Any) -> None:
     """Create the queue NAME and its dead-letter queue NAME.dlq. What is not given takes the broker's default."""
+    created = True
     with session.client() as client:
-        client.create_queue(name, **_given(options))
+        if if_not_exists:
+            created = client.ensure_queue(name, **_given(options))
+        else:
+            client.create_queue(name, **_given(options))
     if session.as_json:
-        output.emit_json({"queue": name, "created": True})
+        output.emit_json({"queue": name, "created": created})
     else:
-        click.echo(f'Created queue "{output.printable(name)}"')
+        click.echo(f'{"Created queue" if created else "There is a queue"} "{output.printable(name)}"')
 
 
 @queue.command(
@@ -199,21 +217,19 @@ Examples:
   fila queue delete orders --yes --force"""
 )
 @click.argument("name")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask, even when there are messages.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--force", is_flag=True, help="Also when there are dead letters, which go with it.")
 @session_options
 @pass_session
 def delete(session: Session, /, name: str, yes: bool, force: bool) -> None:
     """Delete the queue NAME with all its messages and its dead-letter queue.
 
-    On a terminal, a queue that holds messages is deleted only after a yes.
+    It is deleted only after a yes, on a terminal or by --yes.
     """
     with session.client() as client:
-        if not yes and sys.stdin.isatty():
+        if not yes:
             held = views.held_messages(client.queue_stats(name, max_keys=1).summary)
-            if held:
-                question = f'Queue "{output.printable(name)}" holds {output.count(held, "message")}. Delete it?'
-                click.confirm(question, abort=True, err=True)
+            output.confirm(f'Queue "{output.printable(name)}" holds {output.count(held, "message")}. Delete it?')
         deleted = client.delete_queue(name, force=force)
     if session.as_json:
         output.emit_json({"queue": name, "deleted": True, "messages": deleted})

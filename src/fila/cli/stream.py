@@ -97,7 +97,5 @@ def stream(
 def _make_queues(session: Session, *names: str) -> None:
     """Makes those that are not there."""
     with session.client() as client:
-        there = {queue.name for queue in client.list_queues()}
         for name in names:
-            if name not in there:
-                client.create_queue(name)
+            client.ensure_queue(name)

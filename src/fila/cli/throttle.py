@@ -71,7 +71,9 @@ def list_throttles(session: Session, /, prefix: str) -> None:
         output.emit_json([{"key": key, **limit} for key, limit in limits.items()])
     elif limits:
         names = ("rate", "burst", "max_in_flight")
-        rows = [(key, *(limit.get(name, "") for name in names)) for key, limit in limits.items()]
+        rows = [
+            (key, *(_number(limit[name]) if name in limit else "" for name in names)) for key, limit in limits.items()
+        ]
         output.table(("KEY", "RATE", "BURST", "MAX IN FLIGHT"), rows)
     else:
         click.echo("No limits: set one with `fila throttle set KEY --rate N`.", err=True)
@@ -99,5 +101,10 @@ def _number(number: float) -> str:
     return str(int(number)) if number == int(number) else repr(number)
 
 
-def _parts(value: str) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
+def _parts(value: str) -> dict[str, float]:
+    """The numbers of a limit: `rate=10,burst=20,max_in_flight=5`, or bare, rate and burst."""
+    words = [word.strip() for word in value.split(",")]
+    if "=" not in value:
+        words = [f"{name}={word}" for name, word in zip(("rate", "burst"), words, strict=False)]
+    numbers = {name.strip(): float(number) for name, _, number in (word.partition("=") for word in words)}
+    return {name: int(number) if number.is_integer() else number for name, number in numbers.items()}

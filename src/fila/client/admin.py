@@ -1,12 +1,15 @@
 """Administration: queues and the runtime configuration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from fila.client.arguments import known_names, several
 from fila.client.connection import Connection
-from fila.client.errors import ConfigNotFoundError, InvalidArgumentError
+from fila.client.errors import ConfigNotFoundError, InvalidArgumentError, QueueAlreadyExistsError
+from fila.client.hooks import Hooks
 from fila.v1 import admin_pb2
 
 if TYPE_CHECKING:
@@ -59,6 +62,9 @@ class QueueSettings(TypedDict, total=False):
     retry_jitter: float | None
     #: Lua source of the hooks; empty means none.
     script: str | None
+    #: The same as two, one for each hook, instead of `script`.
+    on_enqueue: str | None
+    on_failure: str | None
     script_timeout_ms: int | None
     script_memory_bytes: int | None
 
@@ -299,12 +305,25 @@ class Admin:
         self._call = connection.call
         self._stub: FilaAdminAsyncStub = connection.methods(admin_pb2, "FilaAdmin")
 
-    async def create_queue(self, name: str, config: admin_pb2.QueueConfig) -> str:
-        response = await self._call(self._stub.CreateQueue, admin_pb2.CreateQueueRequest(name=name, config=config))
+    async def create_queue(self, name: str, settings: QueueSettings) -> str:
+        config, hooks = queue_config(settings)
+        with _located(hooks):
+            response = await self._call(self._stub.CreateQueue, admin_pb2.CreateQueueRequest(name=name, config=config))
         return response.queue_id
 
-    async def update_queue(self, name: str, config: admin_pb2.QueueConfig) -> QueueConfig:
-        response = await self._call(self._stub.UpdateQueue, admin_pb2.UpdateQueueRequest(queue=name, config=config))
+    async def ensure_queue(self, name: str, settings: QueueSettings) -> bool:
+        try:
+            await self.create_queue(name, settings)
+        except QueueAlreadyExistsError:
+            return False
+        return True
+
+    async def update_queue(self, name: str, settings: QueueSettings) -> QueueConfig:
+        config, hooks = queue_config(settings)
+        if hooks is not None and None in {hooks.on_enqueue, hooks.on_failure}:
+            raise InvalidArgumentError("on_enqueue and on_failure are one script: change both of them, or script")
+        with _located(hooks):
+            response = await self._call(self._stub.UpdateQueue, admin_pb2.UpdateQueueRequest(queue=name, config=config))
         return _config(response.config)
 
     async def delete_queue(self, name: str, force: bool) -> int:
@@ -412,21 +431,55 @@ class Admin:
         )
 
 
-def queue_config(settings: QueueSettings) -> admin_pb2.QueueConfig:
-    """What to set. Raises InvalidArgumentError."""
+def queue_config(settings: QueueSettings) -> tuple[admin_pb2.QueueConfig, Hooks | None]:
+    """What to set, and the hooks if they are given as two. Raises InvalidArgumentError."""
+    known_names("setting", settings, QueueSettings.__annotations__)
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     for name, value in given.items():
         if isinstance(value, int) and value < 0:
             raise InvalidArgumentError(f"{name} must not be negative")
     headers = given.pop("throttle_headers", None)
+    names = None if headers is None else several("throttle_headers", headers)
+    hooks = _hooks(given)
+    if hooks is not None:
+        given["script"] = hooks.script
+    config = admin_pb2.QueueConfig()
+    for name, value in given.items():
+        try:
+            setattr(config, name, value)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"{name} = {value!r}: {error}") from error
+    if names is not None:
+        config.throttle_headers.SetInParent()
+        try:
+            config.throttle_headers.names.extend(names)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"throttle_headers: {error}") from error
+    return config, hooks
+
+
+def _hooks(given: dict[str, Any]) -> Hooks | None:
+    """Takes the hooks out of the settings, if they are given as two. Raises InvalidArgumentError."""
+    sources = {name: given.pop(name) for name in ("on_enqueue", "on_failure") if name in given}
+    if not sources:
+        return None
+    if "script" in given:
+        raise InvalidArgumentError(f"script and {next(iter(sources))} contradict each other: give one of them")
+    for name, source in sources.items():
+        if not isinstance(source, str):
+            raise InvalidArgumentError(f"{name} must be the source of a script, not {source!r}")
+    return Hooks(**sources)
+
+
+@contextmanager
+def _located(hooks: Hooks | None) -> Iterator[None]:
+    """What the broker refuses is told with the lines that the caller wrote."""
     try:
-        config = admin_pb2.QueueConfig(**given)
-        if headers is not None:
-            config.throttle_headers.SetInParent()
-            config.throttle_headers.names.extend(headers)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(str(error)) from error
-    return config
+        yield
+    except InvalidArgumentError as error:
+        if hooks is None:
+            raise
+        raise InvalidArgumentError(hooks.located(str(error))) from error
 
 
 def hook_trial(

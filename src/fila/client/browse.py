@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
+from fila.client.arguments import known_names, several
 from fila.client.connection import Connection
 from fila.client.errors import InvalidArgumentError
 from fila.client.message import DeadLetter, FailedAttempt, dead_letter, failed_attempts
@@ -209,13 +210,12 @@ def purge_request(queue: str, any_queue: bool, chosen: MessageFilter) -> admin_p
 
 
 def _filter(chosen: MessageFilter) -> admin_pb2.MessageFilter:
-    unknown = chosen.keys() - MessageFilter.__annotations__.keys()
-    if unknown:
-        raise InvalidArgumentError(f"unknown filter: {', '.join(sorted(unknown))}")
+    known_names("filter", chosen, MessageFilter.__annotations__)
     states = chosen.get("states") or ()
     if isinstance(states, str) or any(state not in _STATES for state in states):
         raise InvalidArgumentError(f"states must be of {', '.join(_STATES)}")
     ids = chosen.get("message_ids")
+    ids = None if ids is None else several("message_ids", ids)
     try:
         request = admin_pb2.MessageFilter(
             headers=[admin_pb2.HeaderMatch(name=name, value=value) for name, value in _headers(chosen)],

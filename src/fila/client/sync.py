@@ -19,7 +19,6 @@ from fila.client.admin import (
     QueueSettings,
     QueueStats,
     hook_trial,
-    queue_config,
 )
 from fila.client.browse import (
     MessageFilter,
@@ -210,11 +209,15 @@ class Client:
 
     def create_queue(self, name: str, **settings: Unpack[QueueSettings]) -> str:
         """Create a queue, with its dead-letter queue, and return its id. Raises QueueAlreadyExistsError."""
-        return self._thread.run(self._session.admin.create_queue(name, queue_config(settings)))
+        return self._thread.run(self._session.admin.create_queue(name, settings))
+
+    def ensure_queue(self, name: str, **settings: Unpack[QueueSettings]) -> bool:
+        """Create a queue unless there is one of that name, which stays as it is. Returns whether it was created."""
+        return self._thread.run(self._session.admin.ensure_queue(name, settings))
 
     def update_queue(self, name: str, **settings: Unpack[QueueSettings]) -> QueueConfig:
         """Change settings of a live queue; they hold for what happens from then on. Raises QueueNotFoundError."""
-        return self._thread.run(self._session.admin.update_queue(name, queue_config(settings)))
+        return self._thread.run(self._session.admin.update_queue(name, settings))
 
     def delete_queue(self, name: str, *, force: bool = False) -> int:
         """Delete a queue with its dead-letter queue and return how many messages went with them.

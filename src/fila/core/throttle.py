@@ -39,6 +39,7 @@ _PER_TOKEN = 10**18
 _PER_RATE = 10**9  # rate * nanoseconds * this = units
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
+_BARE = ("rate", "burst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,9 @@ class Limit:
 
     @classmethod
     def parse(cls, text: str) -> "Limit":
-        """Read `rate=10,burst=20,max_in_flight=5`. Raises InvalidArgument."""
+        """Read `rate=10,burst=20,max_in_flight=5`, or `10,20`: rate and burst. Raises InvalidArgument."""
         parts: dict[str, float | int] = {}
-        for part in text.split(","):
+        for part in _named(text).split(","):
             name, given, value = (word.strip() for word in part.partition("="))
             if name not in {"rate", "burst", "max_in_flight"} or not given:
                 raise InvalidArgument(
@@ -85,6 +86,14 @@ class Limit:
     def __str__(self) -> str:
         parts = (("rate", self.rate), ("burst", self.burst), ("max_in_flight", self.max_in_flight))
         return ",".join(f"{name}={repr(value).removesuffix('.0')}" for name, value in parts if value is not None)
+
+
+def _named(text: str) -> str:
+    """What is written as bare numbers, rate and then burst, with their names."""
+    words = [word.strip() for word in text.split(",")]
+    if len(words) != len(_BARE) or not all(_NUMBER.fullmatch(word) for word in words):
+        return text
+    return ",".join(f"{name}={word}" for name, word in zip(_BARE, words, strict=True))
 
 
 def _check(name: str, value: float | None, lowest: float, highest: float) -> None:

@@ -37,6 +37,7 @@ class FilaSettings:
 
     def __post_init__(self) -> None:
         _require(bool(self.queue), "fila.queue", "a name")
+        _require(not isinstance(self.throttle_headers, str), "fila.throttle_headers", "a tuple of names, not a string")
         _require(self.max_in_flight >= 1, "fila.max_in_flight", "at least 1")
         _require(_positive(self.timeout), "fila.timeout", "a positive number of seconds")
 

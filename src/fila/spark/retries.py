@@ -5,12 +5,11 @@ crash in the middle, neither doubles them inside the queue's dedup window nor, l
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from fila.client import Client, OutgoingMessage, QueueAlreadyExistsError
+from fila.client import Client, OutgoingMessage
 from fila.jobs.broker.message import KEY, headers_of
 from fila.jobs.codec import JsonCodec
 from fila.jobs.item import QueueItem
@@ -23,8 +22,7 @@ def send(open_reports: DataFrame, addr: str, queue: str, now_ms: int) -> int:
         "report_id", "affiliate_id", "platform", "attempt", "next_attempt_ms"
     )
     with Client(addr) as client:
-        with suppress(QueueAlreadyExistsError):
-            client.create_queue(queue, fairness_header=KEY, throttle_headers=["platform"])
+        client.ensure_queue(queue, fairness_header=KEY, throttle_headers=["platform"])
         return len(client.enqueue_many(queue, _messages(due, now_ms)))
 
 

@@ -47,6 +47,10 @@ class FakeClient:
     def create_queue(self, name, **settings):
         self._call("create_queue", name, settings)
 
+    def ensure_queue(self, name, **settings):
+        self._call("ensure_queue", name, settings)
+        return False
+
     def update_queue(self, name, **settings):
         self._call("update_queue", name, settings)
         return queue_config(**settings)

@@ -53,9 +53,11 @@ def test_a_limit_of_nothing_is_wrong_usage(fila, client):
 
 def test_limits_are_listed_and_taken_away(fila, client):
     client.config = {"throttle.a": "rate=1,burst=2", "throttle.b": "max_in_flight=3", "other": "x"}
+    client.config["throttle.c"] = "0.5,100.0"
     lines = [line.split() for line in fila("throttle", "list").stdout.splitlines()]
-    assert lines == [["KEY", "RATE", "BURST", "MAX", "IN", "FLIGHT"], ["a", "1", "2"], ["b", "3"]]
-    assert json.loads(fila("throttle", "list", "b", "--json").stdout) == [{"key": "b", "max_in_flight": "3"}]
+    assert lines == [["KEY", "RATE", "BURST", "MAX", "IN", "FLIGHT"], ["a", "1", "2"], ["b", "3"], ["c", "0.5", "100"]]
+    assert json.loads(fila("throttle", "list", "b", "--json").stdout) == [{"key": "b", "max_in_flight": 3}]
+    assert json.loads(fila("throttle", "list", "c", "--json").stdout) == [{"key": "c", "rate": 0.5, "burst": 100}]
     assert fila("throttle", "unset", "a").stdout == "a is no longer limited\n"
     assert fila("throttle", "unset", "a").stdout == "a was not limited\n"
 

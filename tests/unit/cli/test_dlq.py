@@ -142,8 +142,14 @@ class TestRedrive:
 
 
 class TestPurge:
-    def test_in_a_pipe_does_not_ask(self, fila, client):
-        assert fila("dlq", "purge", "orders.dlq").stdout == 'Removed 42 messages from "orders.dlq"\n'
+    def test_in_a_pipe_needs_a_yes(self, fila, client):
+        result = fila("dlq", "purge", "orders.dlq")
+        assert result.exit_code == 2
+        assert "add --yes" in result.stderr
+        assert client.calls == [("purge", "orders.dlq", {"dry_run": True, "any_queue": False})]
+
+    def test_with_yes_does_not_ask(self, fila, client):
+        assert fila("dlq", "purge", "orders.dlq", "--yes").stdout == 'Removed 42 messages from "orders.dlq"\n'
         assert client.calls == [("purge", "orders.dlq", {"dry_run": False, "any_queue": False})]
 
     def test_of_any_queue_is_said_aloud(self, fila, client):

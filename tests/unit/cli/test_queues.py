@@ -83,10 +83,47 @@ def test_inspect_in_json_has_everything(fila):
     assert shown["consumer_list"] == [{"number": 4, "in_flight": 2, "max_in_flight": 100, "credit": 98}]
 
 
-def test_delete_in_a_pipe_does_not_ask(fila):
+def test_delete_in_a_pipe_needs_a_yes(fila, client):
+    """Nobody can be asked there, and what is gone is gone."""
     result = fila("queue", "delete", "orders")
+    assert result.exit_code == 2
+    assert "add --yes" in result.stderr
+    assert "delete_queue" not in [name for name, *_ in client.calls]
+
+
+def test_delete_with_yes_does_not_ask(fila):
+    result = fila("queue", "delete", "orders", "--yes")
     assert result.exit_code == 0
     assert result.stdout == 'Deleted queue "orders" (3 messages)\n'
+
+
+def test_stats_of_a_queue_are_those_of_inspect(fila):
+    assert fila("stats", "orders").stdout == fila("queue", "inspect", "orders").stdout
+    assert fila("stats", "orders", "--json").stdout == fila("queue", "inspect", "orders", "--json").stdout
+
+
+def test_a_queue_that_is_there_may_stay(fila, client):
+    assert fila("queue", "create", "orders", "--if-not-exists").stdout == 'There is a queue "orders"\n'
+    shown = json.loads(fila("queue", "create", "orders", "--if-not-exists", "--quantum", "3", "--json").stdout)
+    assert shown == {"queue": "orders", "created": False}
+    assert client.calls[-1] == ("ensure_queue", "orders", {"quantum": 3})
+
+
+def test_each_hook_may_come_from_a_file_of_its_own(fila, client, tmp_path):
+    place, retry = tmp_path / "place.lua", tmp_path / "retry.lua"
+    place.write_text("-- place")
+    retry.write_text("-- retry")
+    fila("queue", "create", "orders", "--on-enqueue", str(place), "--on-failure", str(retry))
+    assert client.calls == [("create_queue", "orders", {"on_enqueue": "-- place", "on_failure": "-- retry"})]
+    both = fila("queue", "create", "orders", "--script", str(place), "--on-failure", str(retry))
+    assert both.exit_code == 2
+    assert "--script defines both hooks" in both.stderr
+
+
+def test_an_option_that_does_not_exist_is_answered_with_the_one_that_was_meant(fila):
+    result = fila("queue", "create", "orders", "--fairnes-header", "tenant")
+    assert result.exit_code == 2
+    assert "--fairness-header" in result.stderr
 
 
 def test_delete_by_force_is_asked_for_by_name(fila, client):

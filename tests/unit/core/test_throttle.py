@@ -50,11 +50,20 @@ def test_whole_numbers_are_written_as_such():
     assert str(Limit(rate=0.25)) == "rate=0.25"
 
 
+@pytest.mark.parametrize("text", ["10.0,100.0", " 10 , 1e2 "])
+def test_rate_and_burst_may_be_written_as_bare_numbers(text):
+    assert Limit.parse(text) == Limit(rate=10, burst=100)
+
+
 @pytest.mark.parametrize(
     "text, why",
     [
         ("", "no part of it"),
         ("10", "no part of it"),
+        ("10,20,30", "no part of it"),
+        ("10,fast", "no part of it"),
+        ("0,20", "rate must be from 1e-06 to 1e.12"),
+        ("10,0.5", "burst must be from 1 to"),
         ("rate", "no part of it"),
         ("rate=10,", "no part of it"),
         ("speed=10", "no part of it"),

@@ -25,7 +25,6 @@ from fila.client import (
     InvalidArgumentError,
     LimitExceededError,
     MessageNotFoundError,
-    QueueAlreadyExistsError,
     QueueInfo,
     QueueNotFoundError,
 )
@@ -230,14 +229,13 @@ class FilaQueue:
         return f"{self._name}.dlq"
 
     def _create(self) -> None:
-        with suppress(QueueAlreadyExistsError):
-            self._client.create_queue(
-                self._name,
-                visibility_timeout_ms=max(1, _ms(self._settings.lease_seconds)),
-                fairness_header=KEY,
-                throttle_headers=self._fila.throttle_headers,
-                max_attempts=0,  # workers decide, by their policy
-            )
+        if self._client.ensure_queue(
+            self._name,
+            visibility_timeout_ms=max(1, _ms(self._settings.lease_seconds)),
+            fairness_header=KEY,
+            throttle_headers=self._fila.throttle_headers,
+            max_attempts=0,  # workers decide, by their policy
+        ):
             return
         found = self._client.queue_stats(self._name, max_keys=1).config.fairness_header
         if found != KEY:

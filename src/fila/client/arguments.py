@@ -1,0 +1,26 @@
+"""Checks of what a caller wrote, with errors that name it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from fila.client.errors import InvalidArgumentError
+
+
+def known_names(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises InvalidArgumentError for a name that does not exist, with the one that was probably meant."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise InvalidArgumentError(f"unknown {kind} {name}: {hint}")
+
+
+def several(name: str, value: Iterable[str]) -> list[str]:
+    """Names as a list. Raises InvalidArgumentError for one string, which would be taken for its letters."""
+    if isinstance(value, str | bytes):
+        raise InvalidArgumentError(f"{name} must be a list, such as [{value!r}], not a string")
+    try:
+        return list(value)
+    except TypeError as error:
+        raise InvalidArgumentError(f"{name} must be a list: {error}") from error
