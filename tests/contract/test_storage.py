@@ -197,6 +197,18 @@ def test_a_scan_sees_the_store_as_it_was(store):
     assert [key for key, _ in store.scan(MESSAGES)] == [b"0505"]
 
 
+def test_a_range_has_a_key_or_not_whatever_is_around_it(store):
+    put(store, (b"a", b""), (b"c", b""), (b"e", b""))
+    batch = Batch()
+    batch.delete(MESSAGES, b"c")
+    store.write(batch)
+    assert store.has_any(MESSAGES, b"a", b"b")
+    assert store.has_any(MESSAGES, b"b", b"ee")
+    assert not store.has_any(MESSAGES, b"b", b"e")
+    assert not store.has_any(MESSAGES, b"f", b"g")
+    assert not store.has_any(Family.STATE, b"a", b"z")
+
+
 def test_a_scan_need_not_be_finished(store):
     """A scan that is given up does not stop the store from closing."""
     put(store, *((b"%03d" % number, b"") for number in range(100)))
@@ -235,3 +247,5 @@ def test_any_store_is_a_sorted_dictionary(store, batches, start, end):
     inside = [(key, value) for key, value in sorted(model.items()) if start <= key and (end is None or key < end)]
     assert list(store.scan(MESSAGES, start, end)) == inside
     assert store.get_many(MESSAGES, list(model)) == list(model.values())
+    if end is not None:
+        assert store.has_any(MESSAGES, start, end) == bool(inside)

@@ -77,6 +77,9 @@ class WatchedStore:
     def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Any:
         return self.inner.scan(family, start, end)
 
+    def has_any(self, family: Family, start: bytes, end: bytes) -> bool:
+        return self.inner.has_any(family, start, end)
+
     def close(self) -> None:
         self.inner.close()
 

@@ -81,10 +81,10 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
                     self._unknown(answer, group.queue, message_id)
         return answer
 
-    @staticmethod
-    def _unknown(answer: service_pb2.SettleResponse, queue: str, message_id: str) -> None:
+    def _unknown(self, answer: service_pb2.SettleResponse, queue: str, message_id: str) -> None:
         error = {"code": 5, "message": f"message {message_id} is not leased"}
-        answer.failures.add(queue=queue, message_id=message_id, error=error)
+        gone = message_id in self.acked
+        answer.failures.add(queue=queue, message_id=message_id, error=error, message_gone=gone)
 
     async def Lease(self, request: service_pb2.LeaseRequest, context: Any) -> AsyncIterator[service_pb2.LeaseResponse]:  # noqa: N802
         if request.queue != "q":

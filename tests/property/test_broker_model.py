@@ -41,7 +41,9 @@ from fila.config import LimitsConfig
 from fila.core.errors import (
     BrokerError,
     InvalidArgument,
+    LeaseEnded,
     LimitExceeded,
+    MessageGone,
     MessageNotFound,
     NotNow,
     QueueAlreadyExists,
@@ -215,6 +217,10 @@ class BrokerMachine(RuleBasedStateMachine):
         self.next_sweep = 0
         self.body = 0
         self.settled: list[tuple[Pending, Expected]] = []
+        self.acks: list[list[tuple[str, list[int], str]]] = []
+        """Acks as they were sent, to be sent again as after a lost answer"""
+        self.done: set[int] = set()
+        """Messages that an ack was said to have removed, also one that was sent again"""
         self.holders: dict[int, Recipient | None] = {}
         self.buckets: dict[str, Bucket] = {}
         """By throttle key, of those that are limited"""
@@ -340,6 +346,16 @@ class BrokerMachine(RuleBasedStateMachine):
     @rule(picks=picks, how=tokens, old=st.integers(0, 50), ticks=ticks)
     def ack(self, picks: list[int], how: str, old: int, ticks: int) -> None:
         groups = self.groups(picks, how, old)
+        self.acks.append(groups)
+        self.send_acks(groups, ticks)
+
+    @precondition(lambda self: self.acks)
+    @rule(pick=st.integers(0, 50), ticks=ticks)
+    def ack_again(self, pick: int, ticks: int) -> None:
+        """The answer was lost: the same is sent again, whatever has happened in between."""
+        self.send_acks(self.acks[-1 - pick % len(self.acks)], ticks)
+
+    def send_acks(self, groups: list[tuple[str, list[int], str]], ticks: int) -> None:
         self.submit("settle", (groups, [], []), lambda reply: Settle(reply, acks=to_acks(self.driver, groups)))
         self.tick_on(ticks)
 
@@ -445,9 +461,7 @@ class BrokerMachine(RuleBasedStateMachine):
             getattr(self, "do_" + pending.what)(pending, *pending.args, events, extensions)
         for group, failed in extensions:
             self.do_extension(group, failed, events)
-        for pending, expected in self.settled:
-            compare_failures(pending.answers, expected)
-        self.settled.clear()
+        self.check_settled()
         self.bury()
         if rested and not alone:
             self.check_deliveries(ready, handed, events)
@@ -518,9 +532,7 @@ class BrokerMachine(RuleBasedStateMachine):
             getattr(self, "do_" + pending.what)(pending, *pending.args, events, extensions)
         for group, failed in extensions:
             self.do_extension(group, failed, events)
-        for pending, expected in self.settled:
-            compare_failures(pending.answers, expected)
-        self.settled.clear()
+        self.check_settled()
         assert not events
         self.pending = rest
 
@@ -708,6 +720,27 @@ class BrokerMachine(RuleBasedStateMachine):
         extensions += [((name, seqs, token, extend_ms), expected) for name, seqs, token, extend_ms in extends]
         self.settled.append((pending, expected))
         return None
+
+    def check_settled(self) -> None:
+        for pending, expected in self.settled:
+            exact = [(name, message_id, self.exact(error, name, message_id)) for name, message_id, error in expected]
+            compare_failures(pending.answers, exact)
+            self.note_done(pending)
+        self.settled.clear()
+
+    def exact(self, error: type[BrokerError], name: str, message_id: str) -> type[BrokerError]:
+        """Of a message that nobody holds it is said whether it exists, in its queue or as a dead letter."""
+        if error is not MessageNotFound:
+            return error
+        queues = (self.queues.get(each, Queue()) for each in (name, name + DEAD, name.removesuffix(DEAD)))
+        seq = self.driver.state.ids.seq(message_id)
+        return LeaseEnded if any(seq in queue.messages for queue in queues) else MessageGone
+
+    def note_done(self, pending: Pending) -> None:
+        """What was acked according to the answer: no failure, or that the message is gone, as the SDK reads it."""
+        failed = {(one.queue, one.message_id) for one in pending.answers[0] if not isinstance(one.error, MessageGone)}
+        for name, seqs, _ in pending.args[0] if pending.what == "settle" else ():
+            self.done |= {seq for seq in seqs if (name, self.driver.id(seq)) not in failed}
 
     def do_release(self, pending: Pending, groups: list[Any], events: dict[int, str], _: Any) -> None:
         if sum(len(seqs) for _, seqs, *_ in groups) > LIMITS.max_batch_messages:
@@ -907,6 +940,11 @@ class BrokerMachine(RuleBasedStateMachine):
                 assert state is new, (old, events[seq], new)
             else:
                 assert old is new
+
+    @invariant()
+    def what_was_acked_is_nowhere(self) -> None:
+        assert self.done.isdisjoint(self.driver.places())
+        assert all(self.done.isdisjoint(queue.messages) for queue in self.queues.values())
 
     @invariant()
     def agrees_with_the_model(self) -> None:

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from fila.broker.admin import plan_create, plan_delete, plan_update
 from fila.broker.claims import plan_ack_claims, plan_claim, plan_drop_group, plan_extend_claims
@@ -24,6 +25,7 @@ from fila.broker.commands import (
     DropGroup,
     Enqueue,
     ExtendClaims,
+    Failure,
     MakeClaim,
     Purge,
     Redrive,
@@ -36,6 +38,7 @@ from fila.broker.commands import (
 from fila.broker.deliver import plan_delivery, plan_straight
 from fila.broker.enqueue import plan_enqueue
 from fila.broker.journal import Journal
+from fila.broker.lookup import LOOKUPS_A_TICK, Lookup
 from fila.broker.queue import QueueState
 from fila.broker.recent import RecentRecords
 from fila.broker.recovery import CLOCK_KEY
@@ -125,6 +128,8 @@ class Engine:
         self._next_sweep = 0
         self._chores_at = 0
         """When chores are tried again after one could not read the store"""
+        self._lookups: deque[Lookup] = deque()
+        """Settlements that failed, to be answered when it is known which of their messages exist"""
         self._owed = False
         """Whether the last tick left out what is due and what can be delivered"""
         self._ticks = 0
@@ -171,20 +176,22 @@ class Engine:
     def finish(self, now: int) -> None:
         """Do all that was asked and deliver nothing more. What no client waits for is left to the next start."""
         self._delivering = False
-        while any(not isinstance(command, ReturnGrants) for command in self._commands):
+        while self._lookups or any(not isinstance(command, ReturnGrants) for command in self._commands):
             self.tick(now)
 
     def has_work(self, now: int) -> bool:
         """Whether the next tick has something to do at once."""
         if self._is_stalled(now):
             return False
+        if self._lookups:
+            return True
         if now < self._resting_until:
             return any(not isinstance(command, ReturnGrants) for command in self._commands)
         return bool(self._commands or self._wanted or (self.state.chores and now >= self._chores_at))
 
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
-        if self._wanted or self._commands:
+        if self._wanted or self._commands or self._lookups:
             return self._tried_at
         due_at = min(
             self._due_at, self._chores_at if self.state.chores else NEVER, self.state.throttles.next_wakeup() or NEVER
@@ -247,12 +254,36 @@ class Engine:
             self._resting_until = now + RETRY_AFTER_FAILURE
             for command in reversed(commands):
                 self._give_up(command, error)
+            self._look_up()
             return
         self._stall = None
         self._commit(tick)
         self.on_durable()
         for reply, answer in tick.replies:
             reply(answer)
+        self._look_up()
+
+    def _look_up(self) -> None:
+        """Find out what became of some of the messages that nobody holds. In turn, and only between writes: what the
+        store says is asked.
+        """
+        budget = LOOKUPS_A_TICK
+        while self._lookups and budget > 0:
+            lookup = self._lookups.popleft()
+            budget -= lookup.go_on(self.state, self._store, budget)
+            if lookup.done:
+                self.queued -= lookup.size
+            else:
+                self._lookups.append(lookup)
+
+    def _answer_settle(self, reply: Callable[[list[Failure] | BrokerError], None], answer: list[Failure]) -> None:
+        """Answer what consumers said, at once or when it is known which of the messages that they do not hold exist."""
+        lookup = Lookup(reply, answer) if answer else None
+        if lookup is None or not 0 < lookup.size <= self._config.max_queued_commands - self.queued:
+            reply(answer)
+        else:
+            self.queued += lookup.size
+            self._lookups.append(lookup)
 
     def _can_wait(self, now: int) -> bool:
         """Whether a tick is tried again when the store has caught up, and when. While stopping, nobody waits."""
@@ -344,11 +375,14 @@ class Engine:
     def _plan_next(self, tick: Tick) -> Command:
         command = self._commands.popleft()
         self.queued -= command.size
+        reply: Callable[[Any], None] = command.reply
         try:
             answer: object = self._plan(tick, command)
+            if isinstance(command, Settle):
+                reply = partial(self._answer_settle, reply)
         except BrokerError as error:
             answer = error
-        tick.replies.append((command.reply, answer))
+        tick.replies.append((reply, answer))
         return command
 
     def _plan(self, tick: Tick, command: Command) -> object:

@@ -121,7 +121,7 @@ def _put_back(tick: Tick, failed: FailedAttempt, attempts: int, due: int) -> Non
     queue, seq = failed.queue, failed.seq
     if due:
         tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
-    tick.gone[seq] = True
+    tick.gone.add(seq)
     tick.drop_members(queue, failed.grant, 1)
     tick.returned.append(Returned(queue, seq, attempts, due, failed.kind))
 
@@ -148,7 +148,7 @@ def _bury(tick: Tick, failed: FailedAttempt, attempts: int, grave: Grave) -> Non
     _put_attempt(tick, graves.name, failed, attempts)
     death = codec.death(DeathRecord(queue.name, tick.now, grave.reason))
     batch.put(Family.ATTEMPTS, keys.attempt(graves.name, seq, 0), death)
-    tick.gone[seq] = False
+    tick.gone.add(seq)
     tick.drop_members(queue, failed.grant, 1)
     tick.dead.append(Dead(queue, graves, seq, place, cost, attempts, failed.kind))
 

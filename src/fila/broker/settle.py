@@ -14,7 +14,6 @@ from fila.core.errors import (
     ECHO,
     BrokerError,
     InvalidArgument,
-    LeaseEnded,
     MessageNotFound,
     Overloaded,
     quoted,
@@ -35,7 +34,8 @@ def token_text(token: int) -> str:
 
 
 def plan_settle(state: BrokerState, store: Storage, tick: Tick, command: Settle) -> list[Failure]:
-    """Acks, then nacks; each message succeeds or fails by itself. Extensions are left to `plan_extensions`.
+    """Acks, then nacks; each message succeeds or fails by itself. Extensions are left to `plan_extensions`, and whether
+    a message that nobody holds still exists to `Lookup`.
 
     Raises LimitExceeded for a batch that is too large.
     """
@@ -119,16 +119,16 @@ def _plan_acks(state: BrokerState, tick: Tick, group: AckGroup) -> list[Failure]
         return [Failure(group.queue, message_id, error) for message_id in group.message_ids]
     seqs = cast("list[int]", state.ids.seqs(group.message_ids))  # None is in no grant
     grant = queue.leases.find_all(seqs, _read_token(group.token))
-    if grant is not None and grant.claim is None and tick.gone.keys().isdisjoint(seqs):
+    if grant is not None and grant.claim is None and tick.gone.isdisjoint(seqs):
         plan_done(tick, queue, grant, seqs)
         return []
     failures: list[Failure] = []
     done: dict[Grant, list[int]] = {}
     for message_id, seq, held in _held(state, tick, queue, group):
         if held is None:
-            failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
+            failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
         else:
-            tick.gone[seq] = False
+            tick.gone.add(seq)
             done.setdefault(held, []).append(seq)
     for held, members in done.items():
         plan_done(tick, queue, held, members)
@@ -141,7 +141,7 @@ def plan_done(tick: Tick, queue: QueueState, grant: Grant, seqs: list[int]) -> N
     tick.batch.delete_many(Family.MESSAGES, sorted(stored(messages)))  # the store takes in fastest what is in its order
     for seq in queue.attempts.keys() & seqs if queue.attempts else ():
         drop_history(tick, queue, seq)
-    tick.gone.update(dict.fromkeys(seqs, False))
+    tick.gone.update(seqs)
     tick.drop_members(queue, grant, len(seqs))
     tick.acked.append(Acked(queue, seqs))
 
@@ -151,7 +151,7 @@ def _plan_nack(state: BrokerState, store: Storage, tick: Tick, nack: Nack) -> No
     check_delay(nack.delay_ms, state.limits)
     ((message_id, seq, grant),) = _held(state, tick, queue, AckGroup(nack.queue, [nack.message_id], nack.token))
     if grant is None:
-        raise _not_held(tick, queue, message_id, seq)
+        raise MessageNotFound(message_id, queue.name)
     if nack.release and nack.dead_letter:
         raise InvalidArgument("release and dead_letter contradict each other")
     kind = Failed.RELEASED if nack.release else Failed.NACKED
@@ -169,7 +169,7 @@ def _plan_extend(state: BrokerState, tick: Tick, group: ExtendGroup, moves: dict
     expires_at = tick.now + (group.extend_ms * NS_PER_MS or queue.visibility_ns)
     for message_id, seq, grant in _held(state, tick, queue, group):
         if grant is None:
-            failures.append(Failure(queue.name, message_id, _not_held(tick, queue, message_id, seq)))
+            failures.append(Failure(queue.name, message_id, MessageNotFound(message_id, queue.name)))
         elif grant.claim is not None:
             of = f"claim {grant.claim.number} of group {quoted(grant.claim.group.name)}"
             refusal = InvalidArgument(f"message {message_id[:ECHO]} is held by {of}: extend the claims of the group")
@@ -203,12 +203,6 @@ def _held(
             if grant is not None and grant.claim is not None and grant.claim.acked:
                 grant = None
             yield message_id, seq, grant
-
-
-def _not_held(tick: Tick, queue: QueueState, message_id: str, seq: int) -> MessageNotFound:
-    # A message whose lease ended without an ack has come back, and coming back counts an attempt.
-    exists = tick.gone.get(seq, seq in queue.attempts or seq in queue.leases)
-    return LeaseEnded(message_id, queue.name) if exists else MessageNotFound(message_id, queue.name)
 
 
 def _read_token(text: str) -> int | None:

@@ -177,8 +177,8 @@ class Tick:
     """Producers to be forgotten"""
     outlived: list[tuple[QueueState, list[str]]] = field(default_factory=list)
     """Dedup keys whose window is over"""
-    gone: dict[int, bool] = field(default_factory=dict)
-    """Messages whose lease ends in this tick, and whether they exist after it"""
+    gone: set[int] = field(default_factory=set)
+    """Messages whose lease ends in this tick"""
     left: dict[Grant, int] = field(default_factory=dict)
     """How many members remain in each grant that lost some in this tick"""
     thinned: dict[tuple[str, int, int], QueueState] = field(default_factory=dict)

@@ -3,8 +3,9 @@
 An answer names only the failures, by queue and message id. So that it is clear whose failure it is, no batch holds the
 same message twice; the second request waits for the next batch.
 
-A batch whose answer was lost is sent again. If an acked message is then gone, the first attempt has removed it and the
-ack counts as done. If the message still exists, its lease has ended in the meantime and the ack has failed.
+A batch whose answer was lost is sent again. If the broker then says that an acked message is gone for good, the ack
+counts as done. If it does not, the message may be in its queue, with another consumer or among the dead letters: the
+ack has failed.
 """
 
 import asyncio
@@ -93,7 +94,7 @@ class SettleCodec:
             for failure in answered
         }
         if failures and batch.resent:
-            gone = {(failure.queue, failure.message_id) for failure in answered if not failure.message_exists}
+            gone = {(failure.queue, failure.message_id) for failure in answered if failure.message_gone}
             failures = {message: failures[message] for message in failures.keys() - (_acks(batch) & gone)}
         for settle in batch.waiters:
             settle.answer(
@@ -226,7 +227,7 @@ def _request(settles: Iterable[Settle], sequence: int) -> service_pb2.SettleRequ
 
 
 def _acks(batch: Batch[Settle]) -> set[tuple[str, str]]:
-    """The messages that a batch acks. One that is gone when the batch is sent again was acked by it before."""
+    """The messages that a batch acks."""
     return {
         (part.queue, message_id)
         for settle in batch.waiters

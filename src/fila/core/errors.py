@@ -7,6 +7,7 @@ BrokerError
 ├── QueueAlreadyExists
 ├── MessageNotFound      no such message is leased
 │   ├── LeaseEnded       it is still there, but not under that lease
+│   ├── MessageGone      it exists no more, and never will again
 │   └── NoSuchMessage    it is nowhere in the queue
 ├── ConfigNotFound
 ├── NotNow               something else must happen first
@@ -70,10 +71,18 @@ class MessageNotFound(BrokerError):
 
 
 class LeaseEnded(MessageNotFound):
-    """The message is still there, but the lease under which it was delivered has ended."""
+    """The message is still there, perhaps as a dead letter, but the lease under which it was delivered has ended."""
 
     def __init__(self, message_id: str, queue: str) -> None:
         BrokerError.__init__(self, f"message {message_id[:ECHO]} in queue {quoted(queue)}: its lease has ended")
+
+
+class MessageGone(MessageNotFound):
+    """The message is neither in the queue nor among its dead letters: it was acked, purged or never there."""
+
+    def __init__(self, message_id: str, queue: str) -> None:
+        super().__init__(message_id, queue)
+        self.args = (f"{self.args[0]}: it was acked or removed, or was never there",)
 
 
 class NoSuchMessage(MessageNotFound):

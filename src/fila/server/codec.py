@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from fila.broker.commands import DEFAULT_PRIORITY, AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome
 from fila.broker.failure import Death
 from fila.broker.settle import token_text
-from fila.core.errors import BrokerError, InvalidArgument, LeaseEnded
+from fila.core.errors import BrokerError, InvalidArgument, MessageGone
 from fila.core.ids import MessageIds
 from fila.core.pending import Lane
 from fila.server.status import status_of
@@ -229,7 +229,7 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
                 queue=f.queue,
                 message_id=f.message_id,
                 error=write_error(f.error),
-                message_exists=isinstance(f.error, LeaseEnded),
+                message_gone=isinstance(f.error, MessageGone),
             )
             for f in failures
         ],

@@ -76,5 +76,10 @@ class Storage(Protocol):
     def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Keys from `start` up to, not including, `end`, in order, with their values."""
 
+    def has_any(self, family: Family, start: bytes, end: bytes) -> bool:
+        """Whether there is a key from `start` up to, not including, `end`. Reads no value, and costs little when the
+        range is small, whatever was deleted around it.
+        """
+
     def close(self) -> None:
         """Make everything durable and let go of the store."""

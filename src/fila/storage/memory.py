@@ -34,6 +34,11 @@ class MemoryStorage:
         values = self._values[family]
         return iter([(key, values[key]) for key in self._range(family, start, end)])
 
+    def has_any(self, family: Family, start: bytes, end: bytes) -> bool:
+        keys = self._keys[family]
+        at = bisect_left(keys, start)
+        return at < len(keys) and keys[at] < end
+
     def close(self) -> None:
         """Nothing to let go of."""
 

@@ -153,6 +153,19 @@ class RocksStorage:
         items = cast("Iterator[tuple[bytes, bytes]]", source.items(from_key=start, read_opt=options))
         return self._to_the_end(items, source, options, start)
 
+    def has_any(self, family: Family, start: bytes, end: bytes) -> bool:
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)
+        try:
+            found = self._families[family].iter(options)
+            found.seek(start)
+            if found.valid():
+                return True
+            found.status()  # raises if a damaged block was the end
+        except Exception as cause:
+            raise self._unreadable(cause) from cause
+        return False
+
     def close(self) -> None:
         with suppress(Exception):  # a store that is full or gone cannot be flushed, only let go
             self._db.flush_wal(sync=True)

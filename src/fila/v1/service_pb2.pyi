@@ -200,16 +200,16 @@ class SettleResponse(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., failures: _Optional[_Iterable[_Union[SettleFailure, _Mapping]]] = ...) -> None: ...
 
 class SettleFailure(_message.Message):
-    __slots__ = ("queue", "message_id", "error", "message_exists")
+    __slots__ = ("queue", "message_id", "error", "message_gone")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_EXISTS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_GONE_FIELD_NUMBER: _ClassVar[int]
     queue: str
     message_id: str
     error: _messages_pb2.Error
-    message_exists: bool
-    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[_Union[_messages_pb2.Error, _Mapping]] = ..., message_exists: _Optional[bool] = ...) -> None: ...
+    message_gone: bool
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[_Union[_messages_pb2.Error, _Mapping]] = ..., message_gone: _Optional[bool] = ...) -> None: ...
 
 class ClaimRequest(_message.Message):
     __slots__ = ("queue", "group", "after", "max_messages", "lease_ms", "epoch", "cap", "wait_ms")

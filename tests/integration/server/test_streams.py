@@ -89,7 +89,8 @@ class TestSettle:
             assert [failure.message_id for failure in first.failures] == ["unknown", ids[0]]
             assert {failure.error.code for failure in first.failures} == {StatusCode.NOT_FOUND.value[0]}
             assert [failure.message_id for failure in second.failures] == [ids[3]]
-            assert second.failures[0].message_exists
+            assert [failure.message_gone for failure in first.failures] == [True, True]
+            assert not second.failures[0].message_gone
             summary = await peer.summary()
             assert (summary.depth, summary.delayed, summary.in_flight) == (1, 1, 1)
             stream.cancel()

@@ -83,25 +83,26 @@ def test_only_the_caller_whose_message_was_refused_is_told():
         check_one(refused.reply.result())
 
 
-def test_an_ack_that_is_unknown_when_sent_again_counts_as_done_but_a_nack_does_not():
+def test_an_ack_sent_again_counts_as_done_if_the_message_is_gone_for_good_but_a_nack_does_not():
     acked, nacked = settle(ack("q", "a", "l")), settle(nack("q", "b", "", 0, "l"))
     codec = SettleCodec()
     batch = codec.make_batch(deque([acked, nacked]))
     batch.resent = True
-    codec.answer(batch, refusal("a", "b"))
+    answer = service_pb2.SettleResponse.FromString(refusal("a", "b"))
+    for failure in answer.failures:
+        failure.message_gone = True
+    codec.answer(batch, answer.SerializeToString())
     check_one(acked.reply.result())
     with pytest.raises(MessageNotFoundError):
         check_one(nacked.reply.result())
 
 
-def test_an_ack_sent_again_that_came_too_late_fails():
+def test_an_ack_sent_again_fails_unless_the_message_is_known_to_be_gone():
     late = settle(ack("q", "a", "l"))
     codec = SettleCodec()
     batch = codec.make_batch(deque([late]))
     batch.resent = True
-    answer = service_pb2.SettleResponse.FromString(refusal("a"))
-    answer.failures[0].message_exists = True
-    codec.answer(batch, answer.SerializeToString())
+    codec.answer(batch, refusal("a"))
     with pytest.raises(MessageNotFoundError):
         check_one(late.reply.result())
 

@@ -3,7 +3,7 @@
 import inspect
 
 from fila.core import errors
-from fila.core.errors import BrokerError, LeaseEnded, MessageNotFound, QueueAlreadyExists, QueueNotFound
+from fila.core.errors import BrokerError, LeaseEnded, MessageGone, MessageNotFound, QueueAlreadyExists, QueueNotFound
 
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, BrokerError)]
 
@@ -18,7 +18,13 @@ def test_the_drawn_tree_names_every_error():
 def test_an_error_stays_short_however_long_the_name():
     """What a client sent is repeated only in part."""
     name = "q" * 1_000_000
-    for error in (QueueNotFound(name), QueueAlreadyExists(name), MessageNotFound(name, name), LeaseEnded(name, name)):
+    for error in (
+        QueueNotFound(name),
+        QueueAlreadyExists(name),
+        MessageNotFound(name, name),
+        LeaseEnded(name, name),
+        MessageGone(name, name),
+    ):
         assert len(str(error)) < 400
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack
 from fila.broker.settle import token_text
-from fila.core.errors import InvalidArgument, LeaseEnded, MessageNotFound, QueueNotFound
+from fila.core.errors import InvalidArgument, LeaseEnded, MessageGone, MessageNotFound, QueueNotFound
 from fila.core.ids import MessageIds
 from fila.core.pending import FairKey, Lane
 from fila.server import codec
@@ -300,12 +300,13 @@ class TestAnswers:
                 assert result.error.code == (3 if isinstance(outcome, InvalidArgument) else 5)
                 assert result.error.message == str(outcome)
 
-    def test_failures_say_what_and_why_and_whether_the_message_is_still_there(self):
+    def test_failures_say_what_and_why_and_whether_the_message_is_gone(self):
         answer = codec.write_failures(
             [
                 Failure("q", "one", LeaseEnded("one", "q")),
                 Failure("q", "two", MessageNotFound("two", "q")),
                 Failure("r", "three", QueueNotFound("r")),
+                Failure("q", "four", MessageGone("four", "q")),
             ],
             9,
         )
@@ -314,8 +315,9 @@ class TestAnswers:
             ("q", "one", 5),
             ("q", "two", 5),
             ("r", "three", 5),
+            ("q", "four", 5),
         ]
-        assert [one.message_exists for one in answer.failures] == [True, False, False]
+        assert [one.message_gone for one in answer.failures] == [False, False, False, True]
         assert answer.failures[2].error.message == 'queue "r" does not exist'
 
 

@@ -31,6 +31,7 @@ def test_every_error_has_a_status():
         (errors.QueueAlreadyExists, StatusCode.ALREADY_EXISTS),
         (errors.MessageNotFound, StatusCode.NOT_FOUND),
         (errors.LeaseEnded, StatusCode.NOT_FOUND),
+        (errors.MessageGone, StatusCode.NOT_FOUND),
         (errors.StaleSequence, StatusCode.FAILED_PRECONDITION),
         (errors.Overloaded, StatusCode.RESOURCE_EXHAUSTED),
         (errors.ShuttingDown, StatusCode.UNAVAILABLE),

@@ -1,0 +1,73 @@
+"""What became of messages that somebody settles and nobody holds: whether they still exist.
+
+An ack whose answer was lost is sent again. It may count as done only if the message is gone for good, whatever happened
+in between: it may have come back, died, been sent back from the dead letters, or be held by another consumer, also over
+a restart. None of that can be told from leases, so the store is asked. It is asked for both places where the message
+can be, the queue and its dead letters, in one go: between two ticks nothing moves. What is gone then stays gone, since
+no sequence number is used twice.
+"""
+
+from collections.abc import Callable
+
+from fila.broker.commands import Failure
+from fila.broker.queue import QueueState
+from fila.broker.state import BrokerState
+from fila.core.errors import BrokerError, LeaseEnded, MessageGone, MessageNotFound, StoreFailed, StoreUnusable
+from fila.storage import keys
+from fila.storage.base import Family, Storage
+
+LOOKUPS_A_TICK = 64
+"""Messages: about 4 ms, at 30 us for each of two places."""
+
+
+class Lookup:
+    """The failures of one settlement, to be answered when each is clear."""
+
+    __slots__ = ("_failures", "_reply", "_unclear", "size")
+
+    def __init__(self, reply: Callable[[list[Failure] | BrokerError], None], failures: list[Failure]) -> None:
+        self._reply = reply
+        self._failures = failures
+        self._unclear = [index for index, failure in enumerate(failures) if type(failure.error) is MessageNotFound]
+        self.size = len(self._unclear)
+        """How many messages are to be looked up"""
+
+    @property
+    def done(self) -> bool:
+        """Whether it is answered."""
+        return not self._unclear
+
+    def go_on(self, state: BrokerState, store: Storage, most: int) -> int:
+        """Look up some more, `most` at most, and answer if that was all. Returns how many."""
+        chosen = self._unclear[:most]
+        for index in chosen:
+            queue, message_id = self._failures[index].queue, self._failures[index].message_id
+            self._failures[index] = Failure(queue, message_id, _find_out(state, store, queue, message_id))
+        del self._unclear[:most]
+        if self.done:
+            self._reply(self._failures)
+        return len(chosen)
+
+
+def _find_out(state: BrokerState, store: Storage, name: str, message_id: str) -> BrokerError:
+    queue, seq = state.queues.get(name), state.ids.seq(message_id)
+    if queue is None or seq is None or seq > state.sequence.last:
+        return MessageGone(message_id, name)
+    try:
+        exists = any(_holds(store, place, seq) for place in _places(state, queue))
+    except (StoreFailed, StoreUnusable):
+        return MessageNotFound(message_id, name)
+    return LeaseEnded(message_id, name) if exists else MessageGone(message_id, name)
+
+
+def _places(state: BrokerState, queue: QueueState) -> list[QueueState]:
+    """Where a message can be that was in a queue."""
+    other = state.queues.get(queue.record.source) if queue.record.source else state.dead_letters_of(queue)
+    return [queue] if other is None else [queue, other]
+
+
+def _holds(store: Storage, queue: QueueState, seq: int) -> bool:
+    if seq in queue.leases or seq in queue.attempts:  # which of most is known without the store
+        return True
+    start, end = (keys.message((queue.prefix, b""), number) for number in (seq, seq + 1))
+    return store.has_any(Family.MESSAGES, start, end)
