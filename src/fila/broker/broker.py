@@ -437,6 +437,12 @@ class Broker:
             self._alarm.cancel()
         self.store.close()
 
+    def fail(self, reason: Exception) -> None:
+        """Do nothing more: whoever waits for `failed` is told why."""
+        if not self._closed:
+            self._closed = True
+            self.failed.set_exception(reason)
+
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Its `reply` is called, once, with the answer or a BrokerError,
         and must not raise. Raises Overloaded or ShuttingDown.
@@ -475,8 +481,7 @@ class Broker:
             self._engine.tick_in_turn(now)
         except Exception as defect:  # noqa: BLE001  # whatever it is, it goes to whoever waits for `failed`
             # Memory and store may disagree now. What is in the store is right, so let the program start anew from it.
-            self._closed = True
-            self.failed.set_exception(defect)
+            self.fail(defect)
             return
         self._plan_next(now)
         self.after_tick(asked)

@@ -22,6 +22,7 @@ BrokerError
 │   └── StoreFull        there is no room on the disk
 └── StoreUnusable        the store cannot be opened or trusted
     ├── StoreLocked      another broker has it open
+    ├── StoreLost        removed or replaced while it was open
     ├── StoreCorrupt
     └── StoreTooNew      written by a later version
 
@@ -148,6 +149,10 @@ class StoreUnusable(BrokerError):
 
 class StoreLocked(StoreUnusable):
     """Another broker has the store open."""
+
+
+class StoreLost(StoreUnusable):
+    """The store was removed or replaced while it was open."""
 
 
 class StoreCorrupt(StoreUnusable):

@@ -15,12 +15,14 @@ from fila.broker.journal import Journal
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
 from fila.config import Config
+from fila.core.errors import StoreUnusable
 from fila.server import admin, codec, service
 from fila.server.interceptor import guarded
 from fila.server.reading import Reading
 from fila.server.standard import Health, health_methods, reflection_methods
 from fila.server.streams import Streams
 from fila.server.vigil import Vigil
+from fila.storage.folder import Folder
 from fila.storage.rocks import RocksStorage
 from fila.telemetry.telemetry import Telemetry
 from fila.telemetry.turns import Turns
@@ -33,6 +35,9 @@ log = structlog.get_logger(__name__)
 
 BATCH_BYTES = 16 << 20
 """The largest request. A batch may hold several payloads of the largest size."""
+
+STORE_CHECK_S = 0.25
+"""How often it is checked that the store is still there."""
 
 EXIT_DEFECT = 70
 """As in sysexits.h: an internal software error."""
@@ -65,12 +70,14 @@ class Server:
             write_buffer_bytes=storage.write_buffer_bytes,
             block_cache_bytes=storage.block_cache_bytes,
         )
+        _log_permissions(store.folder)
         try:
             state = recover(store, store.node, config.limits, _scripting(config))
             journal = Journal(store, config.journal)
         except BaseException:
             store.close()
             raise
+        self._store = store
         self._broker = Broker(Engine(state, store, config.scheduler, journal), store, time.time_ns)
         if config.server.stay_awake_us:
             self._broker.after_tick = Vigil(config.server.stay_awake_us / 1e6).begin
@@ -84,10 +91,20 @@ class Server:
             await self._telemetry.stop()
             self._broker.close()
             raise
+        self._watch_store()
         waiting = sum(queue.depth + len(queue.leases) for queue in state.queues.values())
         seconds = round(time.perf_counter() - began, 3)
         log.info("recovered", queues=len(state.queues), messages=waiting, seconds=seconds)
         log.info("listening", address=config.server.listen_addr, port=self.port)
+
+    def _watch_store(self) -> None:
+        """Look after the store, now and again and again: it may be taken away under a running server."""
+        try:
+            self._store.check()
+        except StoreUnusable as lost:
+            self._broker.fail(lost)
+        else:
+            self._store_timer = asyncio.get_running_loop().call_later(STORE_CHECK_S, self._watch_store)
 
     async def stop(self) -> None:
         """Finish and flush what was accepted, end streams with UNAVAILABLE, close the store."""
@@ -96,6 +113,7 @@ class Server:
         self._broker.stop()
         self._streams.stop()
         await stopped
+        self._store_timer.cancel()
         self._broker.close()
         await self._telemetry.stop()
         log.info("stopped")
@@ -119,6 +137,13 @@ class Server:
             self.port = await self._server.listen(*split_address(address))
         except (OSError, ValueError) as cause:
             raise OSError(f"cannot listen on {address}: is it in use?") from cause
+
+
+def _log_permissions(folder: Folder) -> None:
+    if folder.tightened:
+        log.warning("others could read the store; now only its owner can", files=folder.tightened)
+    if folder.still_open:
+        log.warning("others can read the store: its files belong to another user", files=folder.still_open)
 
 
 def _scripting(config: Config) -> Scripting:
@@ -156,9 +181,11 @@ async def serve(config: Config) -> None:
     server.failed.add_done_callback(lambda _: stop.set())
     await stop.wait()
     if server.failed.done():
-        log.critical(
-            "the broker has a defect and ends; a restart recovers everything", exc_info=server.failed.exception()
-        )
+        reason = server.failed.exception()
+        if isinstance(reason, StoreUnusable):
+            log.critical("the store can no longer be trusted and the server ends", reason=str(reason))
+            raise reason
+        log.critical("the broker has a defect and ends; a restart recovers everything", exc_info=reason)
         raise SystemExit(EXIT_DEFECT)
     log.info("stopping")
     await server.stop()

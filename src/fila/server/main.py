@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config = configure(arguments)
         logs.configure(config.log)
+        os.umask(0o077)  # the store is for its owner alone
         uvloop.run(serve(config))
     except ConfigError as error:
         return _fail(EXIT_USAGE, str(error))

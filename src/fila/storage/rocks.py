@@ -11,10 +11,14 @@ What RocksDB and its binding do when something breaks, and what is made of it he
 - A write that comes while RocksDB is behind with its files (a write stall) waits, and on a full disk it would wait for
   ever. So it is told not to wait: it is refused as busy, unless something has failed.
 - An iterator that meets a damaged block just ends. So every scan asks at its end whether it really was the end.
-- Opening a store changes it. So the format is also in a file of its own, which is read before RocksDB is asked.
+- Opening a store changes it. So the format is also in a file of its own, which is read before RocksDB is asked
+  (`folder`).
+- A log that is missing or was cut is read as if it had never been, unless RocksDB is told to keep a list of them in its
+  manifest. Opening writes what is in the logs to files, which needs as much room again, unless it is told not to. The
+  binding has no method for either: RocksDB reads them from the file `rocksdb/OPTIONS-000001` beside this one. A record
+  cut short by a crash at the end of the newest log is no damage.
 """
 
-import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -52,18 +56,13 @@ from fila.core.errors import (
 )
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
+from fila.storage.folder import Folder
 
-FORMAT = 4
-"""Raise it with every change of keys or records that an older broker would misread."""
-
-OLDEST_FORMAT = 4
-"""What was written before the first release is not read."""
-
-FORMAT_FILE = "FILA_FORMAT"
 _NODE_KEY = b"node"
 _DEFAULTS = StorageConfig()
 _MIB = 1 << 20
 _SMALL_BUFFER = 8 * _MIB
+_OPTIONS = Path(__file__).parent / "rocksdb"
 
 _WORTH_A_WALK = 8
 """So many wanted keys are walked to in their order, for as long as they stand near each other."""
@@ -89,6 +88,7 @@ class RocksStorage:
         block_cache_bytes: int = _DEFAULTS.block_cache_bytes,
     ) -> None:
         self._path = path
+        self.folder = Folder(path)
         self._write_buffer_bytes = write_buffer_bytes
         self._cache = Cache(block_cache_bytes)
         self._write_options = WriteOptions()
@@ -98,13 +98,14 @@ class RocksStorage:
         self._handles: list[ColumnFamily] = []
         self._families: list[Rdict] = []
         try:
-            _check_format(path)
+            self.folder.prepare()
         except OSError as cause:
             raise StoreUnusable(f"the store in {path} cannot be opened: {cause}") from cause
         self._open(AccessType.read_write())
         try:
             self.node = self._identify()
-        except StoreFailed as cause:
+            self.folder.remember()
+        except (StoreFailed, OSError) as cause:
             self.close()
             raise StoreUnusable(f"the store in {path} cannot be opened: {cause}") from cause
         except BaseException:
@@ -121,6 +122,10 @@ class RocksStorage:
                 raise
             self._failure = self._failed(str(cause))
             raise self._failure from cause
+
+    def check(self) -> None:
+        """To be called a few times a second. Raises StoreLost when somebody has taken the store away."""
+        self.folder.check()
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         try:
@@ -195,7 +200,8 @@ class RocksStorage:
             self._db.close()
 
     def _open(self, access: AccessType) -> None:
-        options = self._options(_SMALL_BUFFER)
+        options, _ = Options.load_latest(str(_OPTIONS))
+        self._set(options, _SMALL_BUFFER)
         families = {_name(f): self._options(self._buffer_of(f)) for f in Family if f is not Family.DEFAULT}
         try:
             self._db = Rdict(str(self._path), options, column_families=families, access_type=access)
@@ -269,6 +275,10 @@ class RocksStorage:
 
     def _options(self, write_buffer_bytes: int) -> Options:
         options = Options(raw_mode=True)
+        self._set(options, write_buffer_bytes)
+        return options
+
+    def _set(self, options: Options, write_buffer_bytes: int) -> None:
         options.create_if_missing(True)
         options.create_missing_column_families(True)
         options.set_write_buffer_size(write_buffer_bytes)
@@ -280,7 +290,7 @@ class RocksStorage:
         options.set_keep_log_file_num(4)
         # A file whose entries are half tombstones in any window of this size is compacted soon.
         options.add_compact_on_deletion_collector_factory(8192, 4096, 0.5)
-        # A record cut short by a crash at the end of the log is dropped; any other damage is refused, not skipped.
+        # A record cut short at the end of a log is dropped; any other damage is refused, not skipped.
         options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         table = BlockBasedOptions()
         table.set_block_cache(self._cache)
@@ -288,7 +298,6 @@ class RocksStorage:
         table.set_checksum_type(ChecksumType.xxh3())
         table.set_bloom_filter(10, block_based=False)
         options.set_block_based_table_factory(table)
-        return options
 
 
 def _read_in_order(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -334,45 +343,6 @@ def _walk(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
 
 def _name(family: Family) -> str:
     return family.name.lower()
-
-
-def _check_format(path: Path) -> None:
-    """Make sure that this broker may open the store, or begin a new one."""
-    path.mkdir(parents=True, exist_ok=True)
-    file = path / FORMAT_FILE
-    if not file.exists():
-        if (path / "CURRENT").exists():
-            raise StoreCorrupt(f"{path} holds a database that is not a store of fila-server: {FORMAT_FILE} is missing")
-        _write_durably(file, f"{FORMAT}\n")
-        return
-    text = file.read_text(errors="replace").strip()
-    if not (text.isascii() and text.isdigit()):
-        raise StoreCorrupt(f"the store in {path} is damaged and was left as it is: {FORMAT_FILE} holds no number")
-    if int(text) < OLDEST_FORMAT:
-        raise StoreUnusable(
-            f"the store in {path} has format {text}, this broker reads {OLDEST_FORMAT} to {FORMAT}: "
-            "drain it with the version of fila-server that wrote it"
-        )
-    if int(text) > FORMAT:
-        raise StoreTooNew(
-            f"the store in {path} has format {text}, this broker knows up to {FORMAT}: "
-            "use the version of fila-server that wrote it, or a later one"
-        )
-
-
-def _write_durably(file: Path, text: str) -> None:
-    """Write a file that is there as a whole or not at all."""
-    draft = file.with_suffix(".new")
-    with draft.open("w") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    draft.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _unusable(path: Path, reason: str) -> StoreUnusable:

@@ -16,7 +16,8 @@ from rocksdict import Options, Rdict
 from fila.core.errors import StoreBusy, StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
-from fila.storage.rocks import FORMAT, FORMAT_FILE, RocksStorage
+from fila.storage.folder import FORMAT, FORMAT_FILE
+from fila.storage.rocks import RocksStorage
 
 MESSAGES = Family.MESSAGES
 COUNT = 2_000
@@ -454,7 +455,7 @@ from tests.unit.storage.test_rocks import *
 store = RocksStorage(Path(sys.argv[1]))
 fill(store, range(100))
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, hard))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 10, hard))
 taken = 100
 failures = 0
 for _ in range(40):

@@ -1,0 +1,147 @@
+"""The folder of a store, before RocksDB is asked and beside it: whose it is, which format it has, whether it is there.
+
+Rules of this file:
+- Only the owner can read a store: the folder is 0700, its files are 0600. What is more open is tightened at the start.
+- A store says which format it has in a file of its own, so that one of another version is refused before RocksDB opens,
+  and so changes, it.
+- A store that is moved, removed or replaced under a running server is noticed (`check`): RocksDB would go on writing to
+  files that nobody finds again.
+- The newest log is named in a file. RocksDB notices by itself when an older one is missing or was cut; a newest one
+  that is missing looks to it like a store to which nothing more was written.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from fila.core.errors import StoreCorrupt, StoreLost, StoreTooNew, StoreUnusable
+
+FORMAT = 4
+"""Raise it with every change of keys or records that an older broker would misread."""
+
+OLDEST_FORMAT = 4
+"""What was written before the first release is not read."""
+
+FORMAT_FILE = "FILA_FORMAT"
+LOG_FILE = "FILA_LOG"
+"""Holds the number of the newest log, as far as it was noticed."""
+
+_LOCK_FILE = "LOCK"
+_OTHERS = 0o077
+
+
+class Folder:
+    """Where a store is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tightened = 0
+        """How many files, or the folder, could be read or written by others before,"""
+        self.still_open = 0
+        """and how many can be still, because they are not ours"""
+        self._identity: tuple[tuple[int, int], ...] = ()
+        self._newest_log = 0
+
+    def prepare(self) -> None:
+        """Make sure that this broker may open the store, or begin a new one. Raises StoreUnusable or OSError."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._tighten()
+        self._check_format()
+        self._check_log()
+
+    def remember(self) -> None:
+        """Know the store again, now that it is open."""
+        self._identity = self._look()
+        self._note_log()
+
+    def check(self) -> None:
+        """Raises StoreLost when this is no longer the store that was opened."""
+        try:
+            there = self._look() == self._identity
+            self._note_log()
+        except FileNotFoundError:
+            there = False
+        if not there:
+            raise StoreLost(
+                f"the store in {self.path} was removed or replaced while the server was running: "
+                "what it held can only be had from a copy"
+            )
+
+    def _look(self) -> tuple[tuple[int, int], ...]:
+        found = [os.stat(self.path / name) for name in (".", FORMAT_FILE, _LOCK_FILE)]  # noqa: PTH116 - four times a second
+        return tuple((each.st_dev, each.st_ino) for each in found)
+
+    def _logs(self) -> list[int]:
+        return [int(name[:-4]) for name in os.listdir(self.path) if name.endswith(".log") and name[:-4].isdigit()]  # noqa: PTH208
+
+    def _note_log(self) -> None:
+        """Raises FileNotFoundError when the newest log that was seen is gone."""
+        newest = max(self._logs(), default=0)
+        if newest < self._newest_log:
+            raise FileNotFoundError(self.path / f"{self._newest_log:06}.log")
+        if newest > self._newest_log:
+            self._newest_log = newest
+            with suppress(OSError):  # a full disk: the older number is true as well
+                draft = self.path / f"{LOG_FILE}.new"
+                draft.write_text(f"{newest}\n")
+                draft.replace(self.path / LOG_FILE)
+
+    def _check_log(self) -> None:
+        file = self.path / LOG_FILE
+        text = file.read_text(errors="replace").strip() if file.exists() else ""
+        # A loss of power may leave less than what was written; then it says nothing.
+        if text.isascii() and text.isdigit() and max(self._logs(), default=0) < int(text):
+            raise StoreCorrupt(
+                f"the store in {self.path} is damaged and was left as it is: its newest log, {int(text):06}.log, "
+                "is missing, and with it what was written last"
+            )
+
+    def _tighten(self) -> None:
+        """Keep others from reading and writing."""
+        for file in (self.path, *self.path.iterdir()):
+            mode = file.stat().st_mode
+            if mode & _OTHERS:
+                try:
+                    file.chmod(mode & ~_OTHERS & 0o7777)
+                    self.tightened += 1
+                except PermissionError:
+                    self.still_open += 1
+
+    def _check_format(self) -> None:
+        path = self.path
+        file = path / FORMAT_FILE
+        if not file.exists():
+            if (path / "CURRENT").exists():
+                raise StoreCorrupt(
+                    f"{path} holds a database that is not a store of fila-server: {FORMAT_FILE} is missing"
+                )
+            _write_durably(file, f"{FORMAT}\n")
+            return
+        text = file.read_text(errors="replace").strip()
+        if not (text.isascii() and text.isdigit()):
+            raise StoreCorrupt(f"the store in {path} is damaged and was left as it is: {FORMAT_FILE} holds no number")
+        if int(text) < OLDEST_FORMAT:
+            raise StoreUnusable(
+                f"the store in {path} has format {text}, this broker reads {OLDEST_FORMAT} to {FORMAT}: "
+                "drain it with the version of fila-server that wrote it"
+            )
+        if int(text) > FORMAT:
+            raise StoreTooNew(
+                f"the store in {path} has format {text}, this broker knows up to {FORMAT}: "
+                "use the version of fila-server that wrote it, or a later one"
+            )
+
+
+def _write_durably(file: Path, text: str) -> None:
+    """Write a file that is there as a whole or not at all."""
+    draft = file.with_suffix(".new")
+    with draft.open("w") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
