@@ -158,12 +158,13 @@ def _decode(count: int) -> Callable[[], object]:
     """What the server does to read it."""
     messages = (OutgoingMessage(_PAYLOAD, {"tenant": f"tenant-{number % 10}"}) for number in range(count))
     chunks = [(chunk.frames, chunk.queue) for chunk in encode_all(_QUEUE, messages)]
+    limits = LimitsConfig()
 
     def run() -> None:
         for frames, queue in chunks:
             request = service_pb2.EncodedEnqueueBatch.FromString(frames)
             request.queue = queue
-            read_batch(request)
+            read_batch(request, limits)
 
     return run
 

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Mapping
 
-from fila.broker.commands import Incoming
+from fila.broker.commands import Excessive, Incoming
 from fila.broker.queue import DEAD_LETTERS
 from fila.config import LimitsConfig
 from fila.core.errors import InvalidArgument, LimitExceeded
@@ -35,6 +35,8 @@ def check_name(what: str, name: str, limits: LimitsConfig) -> None:
 
 def check_message(message: Incoming, headers: Mapping[str, str], limits: LimitsConfig) -> None:
     """Raises InvalidArgument or LimitExceeded for a message, with its headers, that no queue would take."""
+    if isinstance(message, Excessive):
+        raise message.refusal
     if message.payload_bytes > limits.max_payload_bytes:
         raise LimitExceeded(f"the payload has {message.payload_bytes} bytes, {limits.max_payload_bytes} are allowed")
     if len(message.body) - message.payload_bytes > limits.max_header_bytes:

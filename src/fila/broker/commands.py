@@ -45,6 +45,16 @@ class Incoming:
         """Where it was put, once it was judged and is new, for those who asked for it."""
 
 
+class Excessive(Incoming):
+    """A message that has so much in it that it was not decoded. It is refused when it is judged."""
+
+    __slots__ = ("refusal",)
+
+    def __init__(self, queue: str, refusal: BrokerError) -> None:
+        super().__init__(queue, {}, b"", 0)
+        self.refusal = refusal
+
+
 @dataclass(slots=True)
 class Enqueue:
     """A batch of messages, with what tells a batch that is sent again."""

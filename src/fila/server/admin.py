@@ -11,14 +11,14 @@ from fila.broker.explain import Explanation
 from fila.broker.search import Query
 from fila.broker.stats import SORTS, KeyOrder, KeyStats, QueueStats, QueueSummary
 from fila.broker.trial import HookTrial, Subject
-from fila.config import DAY_MS, LuaConfig, SchedulerConfig
+from fila.config import DAY_MS, KIB, LuaConfig, SchedulerConfig
 from fila.core.errors import ConfigNotFound, InvalidArgument
 from fila.core.ledger import WaitSums
 from fila.core.policy import MAX_THROTTLE_KEYS
 from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
 from fila.server.codec import NS_PER_S
 from fila.server.journal import read_journal
-from fila.server.types import Context, Method, Methods
+from fila.server.types import Context, Method, Methods, SmallMethod
 from fila.storage.codec import QueueRecord
 from fila.v1 import admin_pb2 as pb
 
@@ -29,6 +29,8 @@ MAX_QUANTUM = 1_000_000
 MAX_TIMEOUT_MS = 365 * DAY_MS
 MAX_ATTEMPTS = 1_000_000
 MAX_TRIALS = 1000
+MAX_REQUEST_BYTES = 512 * KIB
+"""Of a call that administers: a script, or a filter with as many ids and headers as it may have."""
 LAST_MOMENT = 253_402_300_800 * NS_PER_S - 1
 """The end of the year 9999, which is that of google.protobuf.Timestamp"""
 
@@ -160,10 +162,15 @@ def methods(admin: FilaAdmin) -> Methods:
         "Purge": (admin.purge, pb.PurgeRequest),
     }
     by_name = {
-        name: Method(method, request.FromString, lambda response: response.SerializeToString())
+        name: Method(
+            method,
+            request.FromString,
+            lambda response: response.SerializeToString(),
+            max_request_bytes=MAX_REQUEST_BYTES,
+        )
         for name, (method, request) in methods.items()
     }
-    by_name["ReadJournal"] = Method(
+    by_name["ReadJournal"] = SmallMethod(
         admin.read_journal,
         pb.ReadJournalRequest.FromString,
         pb.ReadJournalResponse.SerializeToString,

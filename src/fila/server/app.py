@@ -125,7 +125,7 @@ class Server:
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua)
         self._health = Health(HOT_SERVICE, ADMIN_SERVICE)
         methods = {
-            **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker))),
+            **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker), config.limits)),
             **guarded(ADMIN_SERVICE, admin.methods(slow)),
             **health_methods(self._health),
             **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, health.SERVICE_NAME)),

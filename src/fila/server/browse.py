@@ -20,6 +20,7 @@ DEFAULT_PAGE = 100
 MAX_PAGE = 1000
 MAX_IDS = 1000
 MAX_HEADER_MATCHES = 32
+MAX_STATES = 8
 PAGE_BYTES = 3 << 20
 """What one answer weighs, unless a single message weighs more."""
 
@@ -39,6 +40,8 @@ def read_filter(chosen: pb.MessageFilter, ids: MessageIds, now: int, states: fro
         raise InvalidArgument(f"message_ids must not be more than {MAX_IDS}")
     if len(chosen.headers) > MAX_HEADER_MATCHES:
         raise InvalidArgument(f"headers must not be more than {MAX_HEADER_MATCHES}")
+    if len(chosen.states) > MAX_STATES:
+        raise InvalidArgument(f"states must not be more than {MAX_STATES}")
     given = frozenset(_STATES.get(number, State.NONE) for number in chosen.states)
     if not given <= EVERYWHERE:
         raise InvalidArgument("states must be ready, delayed or leased")

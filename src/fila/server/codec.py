@@ -10,12 +10,14 @@ from functools import lru_cache
 
 from google.protobuf.message import DecodeError
 
-from fila.broker.commands import DEFAULT_PRIORITY, AckGroup, ExtendGroup, Failure, Incoming, Nack, Outcome
+from fila.broker.commands import DEFAULT_PRIORITY, AckGroup, Excessive, ExtendGroup, Failure, Incoming, Nack, Outcome
 from fila.broker.failure import Death
 from fila.broker.settle import token_text
+from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument, MessageGone
 from fila.core.ids import MessageIds
 from fila.core.pending import Lane
+from fila.server.shape import excess_of_message
 from fila.server.status import status_of
 from fila.storage import codec, keys
 from fila.v1 import messages_pb2, service_pb2
@@ -58,10 +60,18 @@ def read_message(request: service_pb2.EnqueueRequest, default_queue: str = "") -
     return Incoming(queue or default_queue, headers, body, payload_bytes, delay_ms, priority, dedup_key)
 
 
-def read_batch(request: service_pb2.EncodedEnqueueBatch | service_pb2.EncodedStageEnqueue) -> list[Incoming]:
+def read_batch(
+    request: service_pb2.EncodedEnqueueBatch | service_pb2.EncodedStageEnqueue, limits: LimitsConfig
+) -> list[Incoming]:
     """The messages of a batch. Raises InvalidArgument for bytes that are no messages."""
     queue = request.queue
-    return [_read_plain(encoded, queue) or _read_any(encoded, queue) for encoded in request.messages]
+    return [_read_plain(encoded, queue) or _read_bounded(encoded, queue, limits) for encoded in request.messages]
+
+
+def _read_bounded(encoded: bytes, queue: str, limits: LimitsConfig) -> Incoming:
+    """A message of any form, which is not decoded when it has more in it than any may have."""
+    excess = excess_of_message(encoded, limits)
+    return _read_any(encoded, queue) if excess is None else Excessive(queue, excess)
 
 
 def _read_any(encoded: bytes, queue: str) -> Incoming:

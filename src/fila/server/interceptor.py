@@ -29,6 +29,8 @@ def guarded(service: str, methods: Methods) -> dict[str, Method]:
 def _guarded(handler: Handler, path: str) -> Handler:
     async def call(request: Any, context: Context) -> Any:
         try:
+            if isinstance(request, BrokerError):  # it was refused before it was decoded
+                raise request
             return await handler(request, context)
         except BrokerError as error:
             code, text, kind = status_of(error), str(error), type(error).__name__

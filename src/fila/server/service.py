@@ -1,7 +1,8 @@
 """FilaService: the hot path. Each handler decodes, calls the broker, encodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from fila.broker.admission import check_batch_size, check_settle_size
 from fila.broker.broker import Broker
@@ -18,18 +19,23 @@ from fila.broker.commands import (
     count_ids,
 )
 from fila.broker.transactions import check_parts
-from fila.config import LimitsConfig
+from fila.config import KIB, MIB, LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.server import codec
 from fila.server.deliveries import Deliveries
 from fila.server.reading import Reading
+from fila.server.shape import excess_of_batch, excess_of_message, excess_of_settle
 from fila.server.streams import Reply, Streams
 from fila.server.trace import adopt_trace
-from fila.server.types import Context, Method, Methods
+from fila.server.types import Context, Method, Methods, SmallMethod
 from fila.telemetry.tracing import Tracer
 from fila.v1 import service_pb2 as pb
 
 DEFAULT_IN_FLIGHT = 100
+MORE_BYTES = 64 * KIB
+"""What a message may have besides payload and headers: names, keys, numbers."""
+
+Read = Callable[[bytes], Any]
 
 
 class FilaService:
@@ -73,7 +79,7 @@ class FilaService:
     def _read_batch(self, request: pb.EncodedEnqueueBatch | pb.EncodedStageEnqueue) -> list[Incoming]:
         """Raises LimitExceeded for too many messages, before it looks at any, or InvalidArgument."""
         check_batch_size(len(request.messages), self._limits)
-        return codec.read_batch(request)
+        return codec.read_batch(request, self._limits)
 
     async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
         if self._tracer is None:
@@ -164,51 +170,67 @@ def _raise_first(failures: list[Failure]) -> None:
         raise failures[0].error
 
 
-def methods(service: FilaService, reading: Reading) -> Methods:
+def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Methods:
     """The service, by the names of its methods. What is encoded by hand goes out as it is."""
 
     def identity(encoded: bytes) -> bytes:
         return encoded
 
+    def bounded(read: Callable[[bytes], Any], excess_of: Callable[[bytes, LimitsConfig], BrokerError | None]) -> Read:
+        """Decodes a request, unless there is too much in it: then it is the refusal."""
+        return lambda encoded: excess_of(encoded, limits) or read(encoded)
+
+    batch = bounded(pb.EncodedEnqueueBatch.FromString, excess_of_batch)
+    stage = bounded(pb.EncodedStageEnqueue.FromString, excess_of_batch)
+    settle = bounded(pb.SettleRequest.FromString, excess_of_settle)
+    message = bounded(pb.EnqueueRequest.FromString, excess_of_message)
     return {
-        "Enqueue": Method(service.enqueue, pb.EnqueueRequest.FromString, pb.EnqueueResponse.SerializeToString),
-        "EnqueueBatch": Method(service.enqueue_batch, pb.EncodedEnqueueBatch.FromString, identity),
-        "EnqueueStream": Method(
-            service.enqueue_stream, pb.EncodedEnqueueBatch.FromString, identity, takes_stream=True, gives_stream=True
+        "Enqueue": Method(
+            service.enqueue,
+            message,
+            pb.EnqueueResponse.SerializeToString,
+            max_request_bytes=limits.max_payload_bytes + limits.max_header_bytes + MORE_BYTES,
         ),
-        "Lease": Method(service.lease, pb.LeaseRequest.FromString, identity, gives_stream=True),
-        "Ack": Method(service.ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
-        "Nack": Method(service.nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString),
-        "ExtendLease": Method(
+        "EnqueueBatch": Method(service.enqueue_batch, batch, identity),
+        "EnqueueStream": Method(service.enqueue_stream, batch, identity, takes_stream=True, gives_stream=True),
+        "Lease": SmallMethod(service.lease, pb.LeaseRequest.FromString, identity, gives_stream=True),
+        "Ack": SmallMethod(service.ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
+        "Nack": Method(
+            service.nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString, max_request_bytes=MIB
+        ),
+        "ExtendLease": SmallMethod(
             service.extend_lease, pb.ExtendLeaseRequest.FromString, pb.ExtendLeaseResponse.SerializeToString
         ),
         "Settle": Method(
             service.settle,
-            pb.SettleRequest.FromString,
+            settle,
             pb.SettleResponse.SerializeToString,
             takes_stream=True,
             gives_stream=True,
         ),
-        "StageEnqueue": Method(
-            service.stage_enqueue, pb.EncodedStageEnqueue.FromString, pb.StageEnqueueResponse.SerializeToString
-        ),
+        "StageEnqueue": Method(service.stage_enqueue, stage, pb.StageEnqueueResponse.SerializeToString),
         "CommitTransaction": Method(
             service.commit_transaction,
             pb.CommitTransactionRequest.FromString,
             pb.CommitTransactionResponse.SerializeToString,
+            max_request_bytes=MIB,
         ),
-        "Claim": Method(reading.claim, pb.ClaimRequest.FromString, pb.ClaimResponse.SerializeToString),
-        "DescribeClaim": Method(
+        "Claim": SmallMethod(reading.claim, pb.ClaimRequest.FromString, pb.ClaimResponse.SerializeToString),
+        "DescribeClaim": SmallMethod(
             reading.describe_claim, pb.DescribeClaimRequest.FromString, pb.DescribeClaimResponse.SerializeToString
         ),
-        "ReadClaim": Method(reading.read_claim, pb.ReadClaimRequest.FromString, identity, gives_stream=True),
-        "AckClaims": Method(reading.ack_claims, pb.AckClaimsRequest.FromString, pb.AckClaimsResponse.SerializeToString),
-        "ExtendClaims": Method(
+        "ReadClaim": SmallMethod(reading.read_claim, pb.ReadClaimRequest.FromString, identity, gives_stream=True),
+        "AckClaims": SmallMethod(
+            reading.ack_claims, pb.AckClaimsRequest.FromString, pb.AckClaimsResponse.SerializeToString
+        ),
+        "ExtendClaims": SmallMethod(
             reading.extend_claims, pb.ExtendClaimsRequest.FromString, pb.ExtendClaimsResponse.SerializeToString
         ),
-        "ClaimFloor": Method(
+        "ClaimFloor": SmallMethod(
             reading.claim_floor, pb.ClaimFloorRequest.FromString, pb.ClaimFloorResponse.SerializeToString
         ),
-        "DropGroup": Method(reading.drop_group, pb.DropGroupRequest.FromString, pb.DropGroupResponse.SerializeToString),
-        "ReadQueue": Method(reading.read_queue, pb.ReadQueueRequest.FromString, identity, gives_stream=True),
+        "DropGroup": SmallMethod(
+            reading.drop_group, pb.DropGroupRequest.FromString, pb.DropGroupResponse.SerializeToString
+        ),
+        "ReadQueue": SmallMethod(reading.read_queue, pb.ReadQueueRequest.FromString, identity, gives_stream=True),
     }

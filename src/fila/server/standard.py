@@ -7,7 +7,7 @@ from typing import Any
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from fila.server.types import Context, Method
+from fila.server.types import Context, Method, SmallMethod
 from fila.wire.status import StatusCode
 from fila.wire.stream import EOF
 
@@ -77,8 +77,8 @@ class Health:
 def health_methods(services: Health) -> dict[str, Method]:
     read, write = health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
     return {
-        f"/{health.SERVICE_NAME}/Check": Method(services.check, read, write),
-        f"/{health.SERVICE_NAME}/Watch": Method(services.watch, read, write, gives_stream=True, standing=True),
+        f"/{health.SERVICE_NAME}/Check": SmallMethod(services.check, read, write),
+        f"/{health.SERVICE_NAME}/Watch": SmallMethod(services.watch, read, write, gives_stream=True, standing=True),
     }
 
 
@@ -91,7 +91,7 @@ def reflection_methods(services: tuple[str, ...]) -> dict[str, Method]:
             await context.write(response)
 
     return {
-        f"/{reflection.SERVICE_NAME}/ServerReflectionInfo": Method(
+        f"/{reflection.SERVICE_NAME}/ServerReflectionInfo": SmallMethod(
             describe,
             reflection_pb2.ServerReflectionRequest.FromString,
             reflection_pb2.ServerReflectionResponse.SerializeToString,

@@ -51,6 +51,8 @@ class Conversation:
             request = context.take()
             if request is EOF:
                 self.ended.set_result(None)
+            elif isinstance(request, BrokerError):  # it was refused before it was decoded
+                self._fail(request)
             elif request is not None:
                 self._asking = True
                 self._ask(request, self._answer)

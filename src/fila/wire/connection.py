@@ -221,7 +221,7 @@ class Connection:
         idle = not stream.messages
         self._owe(stream, size)
         try:
-            complete = stream.feed(piece, self._limits.max_message_bytes)
+            complete = stream.feed(piece, stream.max_message_bytes or self._limits.max_message_bytes)
         except MessageRefused as error:
             self._pay(stream, stream.debt)
             stream.refused(error)

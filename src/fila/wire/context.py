@@ -25,6 +25,8 @@ _UNSUPPORTED_MEDIA_TYPE: Final = encode([(b":status", b"415"), (b"content-length
 _CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
 _OK: Final = encode(status.write_status(StatusCode.OK))
 
+_NO_METHOD_BYTES: Final = 64 << 10  # of a request that nobody takes
+
 Handler = Callable[[Any, "Context"], Awaitable[Any]]
 
 
@@ -44,6 +46,8 @@ class Method:
     write: Callable[[Any], bytes]
     takes_stream: bool = False
     gives_stream: bool = False
+    #: The largest request; None: as large as the connection takes any.
+    max_request_bytes: int | None = None
     standing: bool = False
     """Whether its calls last until one side goes away. A server that stops does not wait for them."""
 

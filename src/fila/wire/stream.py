@@ -41,6 +41,7 @@ class Stream:
         "end_when_sent",
         "id",
         "local_closed",
+        "max_message_bytes",
         "messages",
         "outgoing",
         "recv_window",
@@ -63,6 +64,8 @@ class Stream:
         self.deaf = False
         #: What is left of the content-length, if there was one.
         self.announced: int | None = None
+        #: The largest message that is taken; None: as large as the connection takes any.
+        self.max_message_bytes: int | None = None
         self.local_closed = False
         self.remote_closed = False
         self._prefix = b""

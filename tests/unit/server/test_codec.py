@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack
 from fila.broker.settle import token_text
+from fila.config import LimitsConfig
 from fila.core.errors import InvalidArgument, LeaseEnded, MessageGone, MessageNotFound, QueueNotFound
 from fila.core.ids import MessageIds
 from fila.core.pending import FairKey, Lane
@@ -53,7 +54,7 @@ def lane_of(queue, key, priority):
 def read_encoded(*messages, queue=""):
     """What the broker makes of messages as they stand on the wire."""
     batch = service_pb2.EncodedEnqueueBatch(messages=messages, queue=queue)
-    return codec.read_batch(service_pb2.EncodedEnqueueBatch.FromString(batch.SerializeToString()))
+    return codec.read_batch(service_pb2.EncodedEnqueueBatch.FromString(batch.SerializeToString()), LimitsConfig())
 
 
 def deliver(incoming, seq=1, attempts=0):
