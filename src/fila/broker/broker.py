@@ -270,15 +270,17 @@ class Broker:
                 return end.value  # type: ignore[no-any-return]
             await asyncio.sleep(0)
 
-    def list_config(self, prefix: str) -> list[tuple[str, str]]:
-        return settings.find(self.state, prefix)
+    def list_config(self, prefix: str, behind: str, most: int) -> settings.ConfigPage:
+        return settings.find(self.state, prefix, behind, most)
 
     def death_of(self, queue: QueueState, seq: int) -> Death | None:
         """How a dead letter died; None for a message that did not."""
         return death_of(self.store, queue.name, seq)
 
-    def list_queues(self) -> list[QueueSummary]:
-        return [summarize(self.state.queues[name]) for name in sorted(self.state.queues)]
+    def list_queues(self, behind: str, most: int) -> tuple[list[QueueSummary], bool]:
+        """Queues behind a name, in the order of their names, and whether there are more."""
+        names = sorted(name for name in self.state.queues if name > behind)
+        return [summarize(self.state.queues[name]) for name in names[:most]], len(names) > most
 
     async def stats(self, name: str, order: KeyOrder) -> QueueStats:
         """A queue in detail. Raises QueueNotFound. Lets others work in between."""

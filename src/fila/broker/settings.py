@@ -1,6 +1,8 @@
 """The runtime configuration: what operators set while the broker runs, kept over restarts and read by scripts."""
 
 import unicodedata
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
 
 from fila.broker.commands import SetConfig
 from fila.broker.state import BrokerState
@@ -12,6 +14,8 @@ from fila.storage.base import Family
 MAX_KEY_BYTES = 300
 MAX_VALUE_BYTES = 16 << 10
 MAX_ENTRIES = 100_000
+PAGE_BYTES = 1 << 20
+"""What a page weighs, unless a single entry weighs more; in characters"""
 
 
 def plan_setting(state: BrokerState, tick: Tick, command: SetConfig) -> str | None:
@@ -41,6 +45,30 @@ def _check(state: BrokerState, key: str, value: str) -> None:
     state.check_setting(key, value)
 
 
-def find(state: BrokerState, prefix: str) -> list[tuple[str, str]]:
-    """Entries whose keys begin with `prefix`, in the order of their keys."""
-    return sorted(entry for entry in state.config.items() if entry[0].startswith(prefix))
+class ConfigPage(NamedTuple):
+    """Some of the entries whose keys begin alike."""
+
+    entries: list[tuple[str, str]]
+    total: int
+    """How many there are on all pages"""
+    more: bool
+    """Whether there are others behind these"""
+
+
+def find(state: BrokerState, prefix: str, behind: str, most: int) -> ConfigPage:
+    """Entries whose keys begin with `prefix` and come behind a key, in the order of their keys: at most so many, and
+    about `PAGE_BYTES` of them.
+    """
+    names, length = state.config_keys, len(prefix)
+    first = bisect_left(names, prefix)
+    end = bisect_right(names, prefix, lo=first, key=lambda key: key[:length])
+    start = max(first, bisect_right(names, behind)) if behind else first
+    entries: list[tuple[str, str]] = []
+    size = 0
+    for key in names[start : min(end, start + most)]:
+        value = state.config[key]
+        size += len(key) + len(value)
+        if entries and size > PAGE_BYTES:
+            break
+        entries.append((key, value))
+    return ConfigPage(entries, end - first, start + len(entries) < end)

@@ -1,5 +1,6 @@
 """All that the broker has in memory."""
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ class BrokerState:
         "chores",
         "clock_mark",
         "config",
+        "config_keys",
         "ids",
         "limits",
         "producers",
@@ -56,6 +58,8 @@ class BrokerState:
         self.transactions = Transactions()
         self.config: dict[str, str] = {}
         """What operators set while the broker runs."""
+        self.config_keys: list[str] = []
+        """Its keys in their order"""
         self.throttles = ThrottleManager()
         self.scripts = Scripts(scripting, limits, self.config)
 
@@ -91,11 +95,14 @@ class BrokerState:
 
     def apply_setting(self, key: str, value: str, now: int) -> None:
         """Go by a value of the runtime configuration from now on."""
+        if key not in self.config:
+            insort(self.config_keys, key)
         self.config[key] = value
         if key.startswith(THROTTLE):
             self.throttles.set(key.removeprefix(THROTTLE), Limit.parse(value), now)
 
     def forget_setting(self, key: str) -> None:
-        self.config.pop(key, None)
+        if self.config.pop(key, None) is not None:
+            del self.config_keys[bisect_left(self.config_keys, key)]
         if key.startswith(THROTTLE):
             self.throttles.remove(key.removeprefix(THROTTLE))

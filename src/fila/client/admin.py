@@ -347,8 +347,14 @@ class Admin:
         return response.value
 
     async def list_config(self, prefix: str) -> dict[str, str]:
-        response = await self._call(self._stub.ListConfig, admin_pb2.ListConfigRequest(prefix=prefix))
-        return {entry.key: entry.value for entry in response.entries}
+        found: dict[str, str] = {}
+        request = admin_pb2.ListConfigRequest(prefix=prefix)
+        while True:
+            response = await self._call(self._stub.ListConfig, request)
+            found.update((entry.key, entry.value) for entry in response.entries)
+            if not response.cursor:
+                return found
+            request.cursor = response.cursor
 
     async def delete_config(self, key: str) -> bool:
         response = await self._call(self._stub.DeleteConfig, admin_pb2.DeleteConfigRequest(key=key))
@@ -367,8 +373,14 @@ class Admin:
         return [_trial(trial) for trial in response.trials]
 
     async def list_queues(self) -> list[QueueInfo]:
-        response = await self._call(self._stub.ListQueues, admin_pb2.ListQueuesRequest())
-        return [_info(summary) for summary in response.queues]
+        found: list[QueueInfo] = []
+        request = admin_pb2.ListQueuesRequest()
+        while True:
+            response = await self._call(self._stub.ListQueues, request)
+            found += [_info(summary) for summary in response.queues]
+            if not response.cursor:
+                return found
+            request.cursor = response.cursor
 
     async def queue_stats(
         self, name: str, max_keys: int = 20, sort: str = "", offset: int = 0, key_prefix: str = ""

@@ -1,5 +1,6 @@
 """FilaAdmin: queues and what is known of them, and the runtime configuration."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +30,8 @@ MAX_QUANTUM = 1_000_000
 MAX_TIMEOUT_MS = 365 * DAY_MS
 MAX_ATTEMPTS = 1_000_000
 MAX_TRIALS = 1000
+WRITTEN_AT_ONCE = 200
+"""Fairness keys of an answer that are written in one go: 5 ms"""
 MAX_REQUEST_BYTES = 512 * KIB
 """Of a call that administers: a script, or a filter with as many ids and headers as it may have."""
 LAST_MOMENT = 253_402_300_800 * NS_PER_S - 1
@@ -57,11 +60,14 @@ class FilaAdmin:
     async def delete_queue(self, request: pb.DeleteQueueRequest, _: Context) -> pb.DeleteQueueResponse:
         return pb.DeleteQueueResponse(messages_deleted=await self._broker.delete_queue(request.queue, request.force))
 
-    async def list_queues(self, _request: pb.ListQueuesRequest, _: Context) -> pb.ListQueuesResponse:
-        return pb.ListQueuesResponse(queues=[write_summary(summary) for summary in self._broker.list_queues()])
+    async def list_queues(self, request: pb.ListQueuesRequest, _: Context) -> pb.ListQueuesResponse:
+        found, more = self._broker.list_queues(request.cursor, min(request.limit or MAX_PAGE, MAX_PAGE))
+        return pb.ListQueuesResponse(
+            queues=[write_summary(summary) for summary in found], cursor=found[-1].name if more else ""
+        )
 
     async def get_stats(self, request: pb.GetStatsRequest, _: Context) -> pb.GetStatsResponse:
-        return write_stats(await self._broker.stats(request.queue, read_order(request)))
+        return await write_stats(await self._broker.stats(request.queue, read_order(request)))
 
     async def set_config(self, request: pb.SetConfigRequest, context: Context) -> pb.SetConfigResponse:
         before = await self._broker.set_config(request.key, request.value, context.peer())
@@ -75,8 +81,13 @@ class FilaAdmin:
         return pb.GetConfigResponse(value=value)
 
     async def list_config(self, request: pb.ListConfigRequest, _: Context) -> pb.ListConfigResponse:
-        entries = [pb.ConfigEntry(key=key, value=value) for key, value in self._broker.list_config(request.prefix)]
-        return pb.ListConfigResponse(entries=entries, total_count=len(entries))
+        limit = min(request.limit or MAX_PAGE, MAX_PAGE)
+        entries, total, more = self._broker.list_config(request.prefix, request.cursor, limit)
+        return pb.ListConfigResponse(
+            entries=[pb.ConfigEntry(key=key, value=value) for key, value in entries],
+            total_count=total,
+            cursor=entries[-1][0] if more else "",
+        )
 
     async def delete_config(self, request: pb.DeleteConfigRequest, context: Context) -> pb.DeleteConfigResponse:
         before = await self._broker.set_config(request.key, None, context.peer())
@@ -112,7 +123,7 @@ class FilaAdmin:
         if behind:
             query = query.behind(*behind)
         seen = await self._broker.peek(request.queue, query, min(request.limit or DEFAULT_PAGE, MAX_PAGE))
-        return Page(self._broker, request.payload_bytes).write(seen)
+        return await Page(self._broker, request.payload_bytes).write(seen)
 
     async def redrive(self, request: pb.RedriveRequest, context: Context) -> pb.RedriveResponse:
         query, until = self._read_sweep(request)
@@ -326,14 +337,22 @@ def read_order(request: pb.GetStatsRequest) -> KeyOrder:
     return KeyOrder(sort, min(request.max_keys or DEFAULT_KEYS, MAX_KEYS), request.offset, request.key_prefix)
 
 
-def write_stats(stats: QueueStats) -> pb.GetStatsResponse:
+async def write_stats(stats: QueueStats) -> pb.GetStatsResponse:
+    """Lets others work in between: there may be many keys."""
+    response = _write_all_but_keys(stats)
+    for start in range(0, len(stats.keys), WRITTEN_AT_ONCE):
+        response.keys.extend([_write_key(key) for key in stats.keys[start : start + WRITTEN_AT_ONCE]])
+        await asyncio.sleep(0)
+    return response
+
+
+def _write_all_but_keys(stats: QueueStats) -> pb.GetStatsResponse:
     record, counters = stats.record, stats.counters
     return pb.GetStatsResponse(
         summary=write_summary(stats.summary),
         config=write_settings(record),
         created_at=_timestamp(record.created_at),
         scheduler=pb.SchedulerStats(quantum=record.quantum, round=stats.round, active_keys=stats.summary.active_keys),
-        keys=[_write_key(key) for key in stats.keys],
         total_keys=stats.total_keys,
         waits=_write_waits(stats.waits),
         runnable=stats.runnable,

@@ -1,5 +1,6 @@
 """Messages that operators look at, send back or remove: which are meant, where a call ended, what they look like."""
 
+import asyncio
 from collections.abc import Callable
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -23,6 +24,9 @@ MAX_HEADER_MATCHES = 32
 MAX_STATES = 8
 PAGE_BYTES = 3 << 20
 """What one answer weighs, unless a single message weighs more."""
+
+WRITTEN_AT_ONCE = 50
+"""Messages of an answer that are written in one go: 5 ms, unless they are large"""
 
 WAITING = frozenset({State.READY, State.DELAYED})
 _STATES = {
@@ -95,10 +99,12 @@ class Page:
         self._broker = broker
         self._payload_bytes = payload_bytes
 
-    def write(self, seen: Seen) -> pb.PeekResponse:
+    async def write(self, seen: Seen) -> pb.PeekResponse:
         response = pb.PeekResponse()
         position, room = seen.position, PAGE_BYTES
-        for place, record in seen.matches:
+        for count, (place, record) in enumerate(seen.matches, 1):
+            if not count % WRITTEN_AT_ONCE:
+                await asyncio.sleep(0)  # others come in between
             message = self._write(seen.queue, Match(place, record))
             room -= message.ByteSize()
             if room < 0 and response.messages:

@@ -146,14 +146,20 @@ class DeleteQueueResponse(_message.Message):
     def __init__(self, messages_deleted: _Optional[int] = ...) -> None: ...
 
 class ListQueuesRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("limit", "cursor")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    cursor: str
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListQueuesResponse(_message.Message):
-    __slots__ = ("queues",)
+    __slots__ = ("queues", "cursor")
     QUEUES_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     queues: _containers.RepeatedCompositeFieldContainer[QueueSummary]
-    def __init__(self, queues: _Optional[_Iterable[_Union[QueueSummary, _Mapping]]] = ...) -> None: ...
+    cursor: str
+    def __init__(self, queues: _Optional[_Iterable[_Union[QueueSummary, _Mapping]]] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class QueueSummary(_message.Message):
     __slots__ = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers", "dead_letter_queue", "paused")
@@ -380,18 +386,24 @@ class GetConfigResponse(_message.Message):
     def __init__(self, value: _Optional[str] = ...) -> None: ...
 
 class ListConfigRequest(_message.Message):
-    __slots__ = ("prefix",)
+    __slots__ = ("prefix", "limit", "cursor")
     PREFIX_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     prefix: str
-    def __init__(self, prefix: _Optional[str] = ...) -> None: ...
+    limit: int
+    cursor: str
+    def __init__(self, prefix: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListConfigResponse(_message.Message):
-    __slots__ = ("entries", "total_count")
+    __slots__ = ("entries", "total_count", "cursor")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     TOTAL_COUNT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[ConfigEntry]
     total_count: int
-    def __init__(self, entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ..., total_count: _Optional[int] = ...) -> None: ...
+    cursor: str
+    def __init__(self, entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ..., total_count: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ConfigEntry(_message.Message):
     __slots__ = ("key", "value")

@@ -146,7 +146,8 @@ class FilaAdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListQueues(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Queues with their figures, in the order of their names, a page at a time.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -170,7 +171,8 @@ class FilaAdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListConfig(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Entries in the order of their keys, a page at a time.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')

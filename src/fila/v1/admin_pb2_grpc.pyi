@@ -38,10 +38,12 @@ class FilaAdminStub:
     DeleteQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteQueueRequest, _admin_pb2.DeleteQueueResponse]
     """Removes a queue, its dead-letter queue and all their messages."""
     ListQueues: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListQueuesRequest, _admin_pb2.ListQueuesResponse]
+    """Queues with their figures, in the order of their names, a page at a time."""
     GetStats: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStatsRequest, _admin_pb2.GetStatsResponse]
     SetConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetConfigRequest, _admin_pb2.SetConfigResponse]
     GetConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetConfigRequest, _admin_pb2.GetConfigResponse]
     ListConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConfigRequest, _admin_pb2.ListConfigResponse]
+    """Entries in the order of their keys, a page at a time."""
     DeleteConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteConfigRequest, _admin_pb2.DeleteConfigResponse]
     Explain: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainRequest, _admin_pb2.ExplainResponse]
     """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
@@ -69,10 +71,12 @@ class FilaAdminAsyncStub(FilaAdminStub):
     DeleteQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteQueueRequest, _admin_pb2.DeleteQueueResponse]  # type: ignore[assignment]
     """Removes a queue, its dead-letter queue and all their messages."""
     ListQueues: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListQueuesRequest, _admin_pb2.ListQueuesResponse]  # type: ignore[assignment]
+    """Queues with their figures, in the order of their names, a page at a time."""
     GetStats: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStatsRequest, _admin_pb2.GetStatsResponse]  # type: ignore[assignment]
     SetConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetConfigRequest, _admin_pb2.SetConfigResponse]  # type: ignore[assignment]
     GetConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetConfigRequest, _admin_pb2.GetConfigResponse]  # type: ignore[assignment]
     ListConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConfigRequest, _admin_pb2.ListConfigResponse]  # type: ignore[assignment]
+    """Entries in the order of their keys, a page at a time."""
     DeleteConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteConfigRequest, _admin_pb2.DeleteConfigResponse]  # type: ignore[assignment]
     Explain: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainRequest, _admin_pb2.ExplainResponse]  # type: ignore[assignment]
     """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
@@ -120,7 +124,8 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _admin_pb2.ListQueuesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListQueuesResponse, _abc.Awaitable[_admin_pb2.ListQueuesResponse]]: ...
+    ) -> _typing.Union[_admin_pb2.ListQueuesResponse, _abc.Awaitable[_admin_pb2.ListQueuesResponse]]:
+        """Queues with their figures, in the order of their names, a page at a time."""
 
     @_abc_1.abstractmethod
     def GetStats(
@@ -148,7 +153,8 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _admin_pb2.ListConfigRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_admin_pb2.ListConfigResponse, _abc.Awaitable[_admin_pb2.ListConfigResponse]]: ...
+    ) -> _typing.Union[_admin_pb2.ListConfigResponse, _abc.Awaitable[_admin_pb2.ListConfigResponse]]:
+        """Entries in the order of their keys, a page at a time."""
 
     @_abc_1.abstractmethod
     def DeleteConfig(

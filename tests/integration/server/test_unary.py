@@ -9,6 +9,7 @@ from grpc import StatusCode
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from fila.client import AsyncClient
 from fila.v1 import admin_pb2, service_pb2
 from tests.integration.server.conftest import eventually, refusal, take
 
@@ -309,6 +310,29 @@ class TestAdmin:
                 assert answer.existed is existed
             told = await refusal(peer.admin.GetConfig(admin_pb2.GetConfigRequest(key="a")))
             assert told == (StatusCode.NOT_FOUND, 'config key "a" is not set')
+
+    async def test_queues_and_settings_are_listed_in_pages_that_the_sdk_goes_through(self, serve):
+        async with serve() as peer:
+            for name in "abc":
+                await peer.create(name)
+                await peer.admin.SetConfig(admin_pb2.SetConfigRequest(key=name, value="x" * 10))
+            queues, settings, cursor, count = [], [], "", 0
+            while cursor or not queues:
+                page = await peer.admin.ListQueues(admin_pb2.ListQueuesRequest(limit=4, cursor=cursor))
+                queues, cursor, count = [*queues, *(queue.name for queue in page.queues)], page.cursor, count + 1
+            assert (queues, count) == (["a", "a.dlq", "b", "b.dlq", "c", "c.dlq"], 2)
+            while cursor or not settings:
+                page = await peer.admin.ListConfig(admin_pb2.ListConfigRequest(limit=2, cursor=cursor))
+                assert page.total_count == 3
+                settings, cursor = [*settings, *(entry.key for entry in page.entries)], page.cursor
+            assert settings == ["a", "b", "c"]
+            for number in range(100):
+                value = "x" * 16_384
+                await peer.admin.SetConfig(admin_pb2.SetConfigRequest(key=f"{number:03}", value=value))
+            async with AsyncClient(f"127.0.0.1:{peer.server.port}") as client:
+                assert [queue.name for queue in await client.list_queues()] == queues
+                listed = await client.list_config()
+                assert list(listed) == [*(f"{number:03}" for number in range(100)), "a", "b", "c"]
 
     @pytest.mark.parametrize(
         "key, value, code",

@@ -1,5 +1,7 @@
 """Queue settings as they are asked for, and as they are told."""
 
+import asyncio
+
 import pytest
 
 from fila.broker.commands import SetConfig
@@ -73,7 +75,7 @@ def test_stats_tell_settings_counters_and_keys():
     consumer = driver.join("q", 1)
     driver.settle_down()
     driver.nack("q", consumer.got[0].id)
-    told = write_stats(stats_of(driver.queue("q"), 10))
+    told = asyncio.run(write_stats(stats_of(driver.queue("q"), 10)))
     assert told.config == pb.QueueConfig(
         visibility_timeout_ms=30_000,
         fairness_header="tenant",
