@@ -17,7 +17,7 @@ SETTINGS = {
 
 
 def make(backend: str) -> tuple[App, Task[[int], None]]:
-    app = App(AppSettings(queue=SETTINGS[backend]))
+    app = App(settings=AppSettings(queue=SETTINGS[backend]))
 
     @app.task(name="noop")
     def noop(_n: int) -> None:

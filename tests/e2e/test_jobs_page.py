@@ -19,8 +19,9 @@ def block(name):
 
 
 def test_the_quickstart_runs_as_it_is_printed(server, tmp_path):
-    (tmp_path / "shop.py").write_text(block("quickstart"))
-    env = os.environ | {"USE_FILA_QUEUE": "true", "FILA_ADDR": server.addr, "PYTHONUNBUFFERED": "1"}
+    (tmp_path / "shop.py").write_text(block("quickstart").replace("localhost:5555", server.addr))
+    env = {name: text for name, text in os.environ.items() if not name.startswith(("FILA_", "USE_"))}
+    env["PYTHONUNBUFFERED"] = "1"
     subprocess.run([sys.executable, "shop.py"], cwd=tmp_path, env=env, check=True, timeout=LONG)
     command = [sys.executable, "-m", "fila.cli.main", "worker", "shop:app"]
     out, log = tmp_path / "out.txt", tmp_path / "log.txt"
@@ -47,7 +48,7 @@ def test_the_example_of_a_test_passes():
 
 
 def test_the_table_of_settings_is_complete_and_its_defaults_are_true():
-    rows = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \| `?([^`|]*?)`? \|", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w.]+)` \| `([A-Z_]+)` \| `?([^`|]*?)`? \|", PAGE, re.MULTILINE)
     shown = {name: variable for name, variable, _ in rows}
     assert shown.pop("fila") == "USE_FILA_QUEUE"
     assert shown == variables()

@@ -49,7 +49,7 @@ def folder(tmp_path):
 @pytest.fixture
 def env(tmp_path_factory):
     with RedisProcess(tmp_path_factory.mktemp("redis")) as server:
-        yield os.environ | {"USE_REDIS_QUEUE": "true", "REDIS_URL": server.url, "PYTHONUNBUFFERED": "1"}
+        yield os.environ | {"FILA_JOBS_URL": server.url, "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.fixture
@@ -97,7 +97,9 @@ def test_a_worker_runs_what_a_program_enqueued_and_shows_it(folder, env, fila):
     until(lambda: "done" in log.read_text() and "retried" in log.read_text())
     assert (folder / "one.txt").read_text() == "1"
     with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=LONG) as answer:
-        assert 'fila_jobs_total{queue="files",outcome="done"} 1' in answer.read().decode()
+        shown = answer.read().decode()
+    assert 'fila_jobs_total{queue="files",outcome="done"} 1' in shown
+    assert "\nfila_jobs_redis_health 1\n" in shown, "while all is well"
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(LONG) == 0
     text = log.read_text()
@@ -181,3 +183,11 @@ def test_a_service_that_does_not_answer_is_exit_code_3(folder):
     result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=LONG, check=False)
     assert result.returncode == 3
     assert "Traceback" not in result.stderr
+
+
+def test_an_app_that_does_not_say_where_its_jobs_are_kept_is_refused_on_both_sides(folder):
+    env = {name: text for name, text in os.environ.items() if not name.startswith(("FILA_", "USE_"))}
+    for command in ([sys.executable, "shop.py"], [sys.executable, "-m", "fila.cli.main", "worker", "shop:app"]):
+        result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=LONG, check=False)
+        assert result.returncode == 1
+        assert "does not say where its jobs are kept" in result.stderr

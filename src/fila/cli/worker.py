@@ -53,7 +53,7 @@ Examples:
   fila worker shop.jobs:app
   fila worker shop.jobs:app --concurrency 16 --queue mail --queue reports
   fila worker jobs:app --reload               in development
-  USE_REDIS_QUEUE=true REDIS_URL=redis://localhost:6379/0 fila worker shop.jobs:app
+  FILA_JOBS_URL=redis://localhost:6379/0 fila worker shop.jobs:app
 """
 )
 @click.argument("target", metavar="MODULE:APP")
@@ -90,8 +90,8 @@ def worker(
 ) -> None:
     """Run the jobs of an app until told to stop.
 
-    MODULE is looked for in the current folder too. The queue behind it is that of the app, or of the environment
-    (USE_REDIS_QUEUE, REDIS_URL, USE_FILA_QUEUE, FILA_ADDR; see docs/jobs.md).
+    MODULE is looked for in the current folder too. Jobs are kept where the app says, or the environment
+    (FILA_JOBS_URL; see docs/jobs.md).
     """
     if reload:
         sys.exit(run_reloading([argument for argument in sys.argv[1:] if argument != "--reload"], Path.cwd()))
@@ -243,6 +243,8 @@ def _greet(app: App, target: str, workers: Worker, concurrency: int) -> None:
     ]
     for name, value in rows:
         _say(f"  {name:<10}{output.printable(value)}")
+    if "memory" in backends:
+        _say("Jobs are kept in memory: those that other processes enqueue do not arrive here.")
     _say("Waiting for jobs. Stop with Ctrl-C.")
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LAST_EXCEPTIONS",
+    "QUEUE_SETTINGS",
     "App",
     "AppSettings",
     "AttemptLog",
@@ -113,6 +114,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "QUEUE_SETTINGS":
+        return QueueSettings.from_env()
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'fila.jobs' has no attribute {name!r}")

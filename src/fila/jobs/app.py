@@ -1,6 +1,6 @@
 """The everyday face: functions become tasks, and workers run them.
 
-    app = App()
+    app = App("fila://localhost:5555")
 
     @app.task(queue="reports", priority="high", key=lambda affiliate, report: affiliate)
     def reconcile(affiliate: str, report: int) -> None: ...
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, overload
 
 from fila.jobs.context import JobContext
-from fila.jobs.errors import Reject, TaskNotFound
+from fila.jobs.errors import InvalidSettings, Reject, TaskNotFound
 from fila.jobs.events import Hook
 from fila.jobs.factory import create_queue
 from fila.jobs.intake import Clock
@@ -31,7 +31,7 @@ from fila.jobs.pool import PoolSettings, WorkerPool
 from fila.jobs.queue import JobQueue
 from fila.jobs.retry import RetryPolicy
 from fila.jobs.runner import AttemptLog, RunnerSettings, Session, task_of
-from fila.jobs.settings import QueueSettings
+from fila.jobs.settings import URL_VARIABLE, QueueSettings
 from fila.jobs.task import Task, TaskOptions, wall_clock
 
 P = ParamSpec("P")
@@ -44,7 +44,7 @@ DEFAULT_QUEUE = "default"
 class AppSettings:
     """What the jobs of an app have in common."""
 
-    #: Which backend; that of the environment, read on first use, when it is None.
+    #: Where jobs are kept, and how; instead of a URL.
     queue: QueueSettings | None = None
     #: For tasks that have no policy of their own.
     retry: RetryPolicy = field(default_factory=RetryPolicy)
@@ -54,10 +54,19 @@ class AppSettings:
 
 
 class App:
-    """Tasks by name, and the queues that they go through. Connects on first use."""
+    """Tasks by name, and the queues that they go through. Connects on first use.
 
-    def __init__(self, settings: AppSettings | None = None) -> None:
+    The URL says where jobs are kept: `fila://host:port`, `redis://...`, or `memory://` for those that only this process
+    runs. Without one, and without `settings.queue`, it is that of the environment, `FILA_JOBS_URL`, read on first use.
+    """
+
+    def __init__(self, url: str | None = None, settings: AppSettings | None = None) -> None:
+        """Raises InvalidSettings."""
         self.settings = settings or AppSettings()
+        if url is not None:
+            if self.settings.queue is not None:
+                raise InvalidSettings("a URL and settings.queue contradict each other: give one of them")
+            self.settings = replace(self.settings, queue=QueueSettings.at(url))
         self.tasks: dict[str, Task[..., Any]] = {}
         self._lock = threading.RLock()
         self._queues: dict[str, JobQueue] = {}
@@ -163,12 +172,23 @@ class App:
             queue.close()
 
     def _create(self, name: str) -> JobQueue:
-        settings = QueueSettings.from_env() if self.settings.queue is None else self.settings.queue
+        settings = self._where()
         if self._max_in_flight is not None and settings.fila is not None:
             settings = replace(settings, fila=replace(settings.fila, max_in_flight=self._max_in_flight))
         if name != DEFAULT_QUEUE:
             settings = settings.named(name)
         return create_queue(settings, hooks=tuple(self._hooks))
+
+    def _where(self) -> QueueSettings:
+        """Raises InvalidSettings. Memory has to be asked for: jobs of another process would never arrive, silently."""
+        if self.settings.queue is not None:
+            return self.settings.queue
+        if not QueueSettings.chosen():
+            raise InvalidSettings(
+                'the app does not say where its jobs are kept: App("fila://localhost:5555"), App("redis://localhost:6379"),'
+                f' App("memory://") for jobs that only this process runs, or the variable {URL_VARIABLE}'
+            )
+        return QueueSettings.from_env()
 
     def _policy_for(self, item: QueueItem) -> RetryPolicy | None:
         task = self.tasks.get(task_of(item) or "")

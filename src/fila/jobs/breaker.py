@@ -222,6 +222,8 @@ class CircuitBreaker:
         self.name = name
         self._store = store or LocalStore(settings)
         self._hooks = tuple(hooks)
+        self._told = State.CLOSED
+        emit(self._hooks, BreakerChanged(name, self._told))
 
     @property
     def state(self) -> State:
@@ -261,5 +263,7 @@ class CircuitBreaker:
         if answer.changed:
             level = logging.ERROR if answer.state is State.OPEN else logging.WARNING
             logger.log(level, "circuit breaker is %s", answer.state, extra={"breaker": self.name})
+        if answer.state is not self._told:  # by us, or by another process that shares the store
+            self._told = answer.state
             emit(self._hooks, BreakerChanged(self.name, answer.state))
         return answer

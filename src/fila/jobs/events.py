@@ -45,7 +45,7 @@ class JobEnded:
 
 @dataclass(frozen=True, slots=True)
 class BreakerChanged:
-    """A circuit breaker went to another state (`breaker_state`)."""
+    """A circuit breaker is there, or went to another state (`breaker_state`)."""
 
     name: str
     state: str
@@ -53,7 +53,7 @@ class BreakerChanged:
 
 @dataclass(frozen=True, slots=True)
 class RedisSeen:
-    """Redis went away or came back (`redis_health`)."""
+    """Redis is there, went away or came back (`redis_health`)."""
 
     healthy: bool
 

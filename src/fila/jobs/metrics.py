@@ -1,6 +1,6 @@
 """Counters in this process, and their text for Prometheus. One hook among others: `hooks=[Counters()]`.
 
-Names, units and meanings are in docs/jobs.md.
+Names, units and meanings are in docs/jobs.md. Each metric has a second name, without unit or prefix.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fila.jobs.events import BreakerChanged, DepthSeen, Event, JobEnded, JobTaken, RedisSeen
@@ -78,24 +78,28 @@ class Counters:
             return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
-        depths = (((("queue", queue),), depth) for queue, depth in self.queue_depth.items())
-        yield from _gauge("fila_jobs_queue_depth", depths)
-        yield from _histogram("fila_jobs_dequeue_latency_seconds", self.dequeue_latency)
-        yield from _histogram("fila_jobs_processing_duration_seconds", self.job_processing_duration)
-        yield "# TYPE fila_jobs_total counter"
-        for (queue, outcome), count in sorted(self.jobs_total.items()):
-            yield _sample("fila_jobs_total", (("queue", queue), ("outcome", outcome)), count)
-        yield "# TYPE fila_jobs_failures_total counter"
-        for (queue, error), count in sorted(self.job_failures_total.items()):
-            yield _sample("fila_jobs_failures_total", (("queue", queue), ("error", error)), count)
-        states = (((("platform", name),), BREAKER_STATES[state]) for name, state in self.breaker_state.items())
-        yield from _gauge("fila_jobs_breaker_state", states)
-        if self.redis_health is not None:
-            yield from _gauge("fila_jobs_redis_health", iter([((), int(self.redis_health))]))
+        depths = [((("queue", queue),), depth) for queue, depth in self.queue_depth.items()]
+        totals = [((("queue", queue), ("outcome", outcome)), n) for (queue, outcome), n in self.jobs_total.items()]
+        failures = [((("queue", queue), ("error", error)), n) for (queue, error), n in self.job_failures_total.items()]
+        states = [((("platform", name),), BREAKER_STATES[state]) for name, state in self.breaker_state.items()]
+        health = [] if self.redis_health is None else [((), int(self.redis_health))]
+        yield from _samples("fila_jobs_total", "counter", totals)
+        for name in ("fila_jobs_queue_depth", "queue_depth"):
+            yield from _samples(name, "gauge", depths)
+        for name in ("fila_jobs_dequeue_latency_seconds", "dequeue_latency_histogram"):
+            yield from _histogram(name, self.dequeue_latency)
+        for name in ("fila_jobs_processing_duration_seconds", "job_processing_duration"):
+            yield from _histogram(name, self.job_processing_duration)
+        for name in ("fila_jobs_failures_total", "job_failures_total"):
+            yield from _samples(name, "counter", failures)
+        for name in ("fila_jobs_breaker_state", "breaker_state_gauge"):
+            yield from _samples(name, "gauge", states)
+        for name in ("fila_jobs_redis_health", "redis_health"):
+            yield from _samples(name, "gauge", health)
 
 
-def _gauge(name: str, samples: Iterator[tuple[Labels, int]]) -> Iterator[str]:
-    yield f"# TYPE {name} gauge"
+def _samples(name: str, kind: str, samples: Sequence[tuple[Labels, int]]) -> Iterator[str]:
+    yield f"# TYPE {name} {kind}"
     for labels, value in sorted(samples):
         yield _sample(name, labels, value)
 

@@ -18,6 +18,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from fila.jobs.errors import InvalidSettings
 
+URL_VARIABLE = "FILA_JOBS_URL"
+URLS = "fila://host:port, redis://..., rediss://..., unix://... or memory://"
+_PORT = 5555
+
 PRIORITIES: Mapping[str, int] = MappingProxyType({"high": 0, "normal": 5, "low": 10})
 
 
@@ -59,8 +63,8 @@ class QueueSettings:
 
     use_redis: bool = False
     redis_url: str = field(default="redis://localhost:6379/0", repr=False)  # it may hold a password
-    redis_ready_key: str = "affiliate:ready_queue"
-    redis_scheduled_key: str = "affiliate:scheduled_jobs"
+    redis_ready_key: str = "fila:jobs:ready"
+    redis_scheduled_key: str = "fila:jobs:scheduled"
     #: How long Redis may take to answer before it counts as away.
     redis_health_check_timeout: float = 2.0
     #: How often a Redis that is away is asked whether it is back.
@@ -99,12 +103,42 @@ class QueueSettings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Self:
-        """Read `USE_REDIS_QUEUE`, `REDIS_URL` and the others of the table in docs/jobs.md."""
+        """Read `FILA_JOBS_URL`, `USE_REDIS_QUEUE` and the others of docs/jobs.md. Memory where nothing is chosen."""
         environ = os.environ if environ is None else environ
+        if environ.get(URL_VARIABLE):
+            return cls.at(environ[URL_VARIABLE], environ)
         values = _read(environ, _QUEUE_VARIABLES)
         if _read(environ, {"use": ("USE_FILA_QUEUE", _flag)}).get("use", False):
             values["fila"] = FilaSettings(**_read(environ, _FILA_VARIABLES))
         return cls(**values)
+
+    @classmethod
+    def at(cls, url: str, environ: Mapping[str, str] | None = None) -> Self:
+        """Read where jobs are kept from a URL: `fila://host:port`, `redis://...` or `memory://`.
+
+        A path after `fila://host:port` is the name of the broker's queue. All else is that of the environment.
+        """
+        environ = os.environ if environ is None else environ
+        chosen = {"USE_FILA_QUEUE", "USE_REDIS_QUEUE", "REDIS_URL", URL_VARIABLE}
+        others = _read({name: text for name, text in environ.items() if name not in chosen}, _QUEUE_VARIABLES)
+        scheme, _, rest = url.partition("://")
+        if url == "memory://":
+            return cls(**others)
+        if scheme in {"redis", "rediss", "unix"}:
+            return cls(use_redis=True, redis_url=url, **others)
+        host, _, queue = rest.partition("/")
+        if scheme != "fila" or not host or "@" in host:
+            raise InvalidSettings(f"the URL of jobs: expected {URLS}")
+        name, colon, port = host.rpartition(":")
+        addr = host if colon and name and port.isdecimal() else f"{host}:{_PORT}"
+        fila = _read(environ, _FILA_VARIABLES) | {"addr": addr} | ({"queue": queue} if queue else {})
+        return cls(fila=FilaSettings(**fila), **others)
+
+    @staticmethod
+    def chosen(environ: Mapping[str, str] | None = None) -> bool:
+        """Whether the environment says where jobs are kept."""
+        environ = os.environ if environ is None else environ
+        return any(environ.get(name) for name in (URL_VARIABLE, "USE_FILA_QUEUE", "USE_REDIS_QUEUE"))
 
     def named(self, name: str) -> Self:
         """The same for a queue of another name, with keys, or a queue of the broker, of its own."""

@@ -139,10 +139,10 @@ def test_jobs_that_redis_refuses_stay_here(redis_server, make_queue):
     redis_server.kill()
     queue.enqueue("kept")
     redis_server.start()
-    other._remote.link.command("SET", "affiliate:ready_queue", "somebody else's")
+    other._remote.link.command("SET", "fila:jobs:ready", "somebody else's")
     assert queue._try_to_return() is False
     assert queue.snapshot()["depth"] == 1
-    other._remote.link.command("DEL", "affiliate:ready_queue")
+    other._remote.link.command("DEL", "fila:jobs:ready")
     assert queue._try_to_return() is True
     assert drain(other) == ["kept"]
 

@@ -92,7 +92,7 @@ def test_who_is_woken_in_the_last_moment_wakes_another(patient_queue, monkeypatc
 
     monkeypatch.setattr(link, "wait", wait_too_long)
     assert patient_queue.dequeue(0.05) is None
-    assert link.command("LLEN", "affiliate:ready_queue:wake") == 1
+    assert link.command("LLEN", "fila:jobs:ready:wake") == 1
 
 
 def test_jobs_that_become_ready_together_wake_as_many_as_wait(patient_queue, make_queue):
@@ -197,7 +197,7 @@ def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue, rec
     queue = make_queue()
     broken = queue.enqueue("broken")
     queue.enqueue("fine")
-    queue._remote.link.command("HSET", "affiliate:ready_queue:jobs", broken.id, record)
+    queue._remote.link.command("HSET", "fila:jobs:ready:jobs", broken.id, record)
     item = queue.dequeue(LONG)
     assert item.job == "fine"
     [dead] = queue.dead_letters()
@@ -208,7 +208,7 @@ def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue, rec
 def test_a_job_that_cannot_be_read_is_buried_though_the_log_fails(make_queue, monkeypatch):
     queue = make_queue()
     broken = queue.enqueue("broken")
-    queue._remote.link.command("HSET", "affiliate:ready_queue:jobs", broken.id, "{not json")
+    queue._remote.link.command("HSET", "fila:jobs:ready:jobs", broken.id, "{not json")
 
     def fail(*_, **__):
         raise OSError("no space left on device")
@@ -221,7 +221,7 @@ def test_a_job_that_cannot_be_read_is_buried_though_the_log_fails(make_queue, mo
 
 def test_a_key_that_somebody_else_uses_is_a_clear_error(make_queue):
     queue = make_queue()
-    queue._remote.link.command("RPUSH", "affiliate:ready_queue", "a plain list")
+    queue._remote.link.command("RPUSH", "fila:jobs:ready", "a plain list")
     with pytest.raises(QueueUnavailable, match="WRONGTYPE"):
         queue.enqueue(1)
     assert queue.redis_active is True
@@ -231,7 +231,7 @@ def test_a_job_that_was_taken_is_returned_though_the_depth_is_not_known(make_que
     """Somebody else uses a key that only counting reads."""
     monkeypatch.setattr("fila.jobs.redis.queue._DEPTH_EVERY", 1)
     queue = make_queue()
-    queue._remote.link.command("SET", "affiliate:ready_queue:dead", "somebody else's")
+    queue._remote.link.command("SET", "fila:jobs:ready:dead", "somebody else's")
     assert queue.enqueue("job").seq == 1
 
 
@@ -250,7 +250,7 @@ def test_done_jobs_leave_nothing_behind(make_queue):
         queue.enqueue(n)
         queue.ack(queue.dequeue(LONG))
     sizes = {
-        name: queue._remote.link.command(command, f"affiliate:ready_queue:{name}")
+        name: queue._remote.link.command(command, f"fila:jobs:ready:{name}")
         for name, command in {
             "jobs": "HLEN",
             "state": "HLEN",

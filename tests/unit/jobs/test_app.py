@@ -10,6 +10,7 @@ from fila.jobs import (
     AppSettings,
     Defer,
     InvalidJob,
+    InvalidSettings,
     QueueSettings,
     Reject,
     Retry,
@@ -23,7 +24,7 @@ from fila.testing import VirtualJobs
 
 @pytest.fixture
 def app():
-    return App(AppSettings(retry=RetryPolicy(max_attempts=3, base_seconds=60, jitter=0)))
+    return App(settings=AppSettings(retry=RetryPolicy(max_attempts=3, base_seconds=60, jitter=0)))
 
 
 @pytest.fixture
@@ -244,7 +245,7 @@ def test_jobs_that_enqueue_themselves_for_ever_are_noticed(app, jobs, monkeypatc
 
 
 def test_virtual_jobs_leave_the_app_as_it_was():
-    app = App(AppSettings(queue=QueueSettings()))
+    app = App(settings=AppSettings(queue=QueueSettings()))
 
     @app.task
     def note():
@@ -260,5 +261,28 @@ def test_virtual_jobs_leave_the_app_as_it_was():
 
 def test_queues_of_other_names_have_places_of_their_own():
     settings = QueueSettings().named("mail")
-    assert settings.redis_ready_key == "affiliate:ready_queue/mail"
-    assert settings.redis_scheduled_key == "affiliate:scheduled_jobs/mail"
+    assert settings.redis_ready_key == "fila:jobs:ready/mail"
+    assert settings.redis_scheduled_key == "fila:jobs:scheduled/mail"
+
+
+def test_an_app_that_does_not_say_where_its_jobs_are_kept_is_refused(monkeypatch):
+    """Memory would take the jobs, and no other process would ever see them."""
+    for name in ("FILA_JOBS_URL", "USE_FILA_QUEUE", "USE_REDIS_QUEUE"):
+        monkeypatch.delenv(name, raising=False)
+    app = App()
+
+    @app.task
+    def note():
+        pass
+
+    with pytest.raises(InvalidSettings, match="does not say where its jobs are kept"):
+        note.enqueue()
+    monkeypatch.setenv("FILA_JOBS_URL", "memory://")
+    note.enqueue()
+    assert app.queue().snapshot()["depth"] == 1
+
+
+def test_an_app_has_one_place_for_its_jobs():
+    assert App("memory://").queue().snapshot()["backend"] == "memory"
+    with pytest.raises(InvalidSettings, match="contradict"):
+        App("memory://", AppSettings(queue=QueueSettings()))

@@ -117,7 +117,7 @@ def test_when_all_tries_succeed_it_closes(breaker, clock, seen):
     assert breaker.state is State.HALF_OPEN
     second.success()
     assert breaker.state is State.CLOSED
-    assert seen == [BreakerChanged("x", state) for state in ("open", "half_open", "closed")]
+    assert seen == [BreakerChanged("x", state) for state in ("closed", "open", "half_open", "closed")]
 
 
 def test_when_one_try_fails_it_opens_for_another_cooldown(breaker, clock):

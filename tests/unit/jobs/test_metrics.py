@@ -6,7 +6,16 @@ import urllib.request
 
 import pytest
 
-from fila.jobs import Backpressure, Counters, MetricsServer, backpressure
+from fila.jobs import (
+    Backpressure,
+    BreakerSettings,
+    CircuitBreaker,
+    CircuitOpen,
+    Counters,
+    LocalStore,
+    MetricsServer,
+    backpressure,
+)
 from fila.jobs.events import BreakerChanged, DepthSeen, JobEnded, JobTaken, RedisSeen
 
 
@@ -33,10 +42,31 @@ def test_prometheus_reads_every_metric_of_the_roadmap():
     assert "CircuitOpen" not in text, "an open breaker is not the job's failure"
     assert 'fila_jobs_breaker_state{platform="pl\\"at\\nform"} 2' in text
     assert "fila_jobs_redis_health 0" in text
+    for name in ("queue_depth", "dequeue_latency_histogram", "job_processing_duration", "job_failures_total"):
+        assert f"# TYPE {name} " in text
+        assert f"\n{name}" in text.replace(f"# TYPE {name}", "")
+    assert 'breaker_state_gauge{platform="pl\\"at\\nform"} 2' in text
+    assert "\nredis_health 0" in text
     line = re.compile(
         r'# TYPE \w+ (gauge|counter|histogram)|\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? [\d.]+'
     )
     assert all(line.fullmatch(each) for each in text.splitlines())
+
+
+def test_a_breaker_has_a_state_before_anything_went_wrong():
+    counters = Counters()
+    CircuitBreaker("platform", hooks=[counters])
+    assert 'fila_jobs_breaker_state{platform="platform"} 0' in counters.prometheus()
+
+
+def test_a_breaker_that_another_process_opened_is_seen_by_whoever_asks():
+    store = LocalStore(BreakerSettings(failure_threshold=1))
+    counters = Counters()
+    ours, theirs = CircuitBreaker("x", store=store, hooks=[counters]), CircuitBreaker("x", store=store)
+    theirs.acquire().failure()
+    with pytest.raises(CircuitOpen):
+        ours.acquire()
+    assert counters.breaker_state == {"x": "open"}
 
 
 def test_counters_are_served_and_nothing_else():

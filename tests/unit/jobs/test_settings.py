@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from fila.jobs import InvalidSettings, QueueSettings
+import fila.jobs
+from fila.jobs import FilaSettings, InvalidSettings, QueueSettings
 from fila.jobs.settings import redacted, variables
 
 
@@ -13,10 +14,7 @@ def test_the_defaults_are_those_of_the_specification():
     settings = QueueSettings.from_env({})
     assert dict(settings.priorities) == {"high": 0, "normal": 5, "low": 10}
     assert (settings.use_redis, settings.fila) == (False, None)
-    assert (settings.redis_ready_key, settings.redis_scheduled_key) == (
-        "affiliate:ready_queue",
-        "affiliate:scheduled_jobs",
-    )
+    assert (settings.redis_ready_key, settings.redis_scheduled_key) == ("fila:jobs:ready", "fila:jobs:scheduled")
     assert settings.redis_health_check_timeout == 2.0
 
 
@@ -74,7 +72,7 @@ def test_a_variable_that_cannot_be_read_is_named(variable, text):
         {"redis_health_check_timeout": -1},
         {"on_outage": "panic"},
         {"redis_ready_key": ""},
-        {"redis_scheduled_key": "affiliate:ready_queue"},
+        {"redis_scheduled_key": "fila:jobs:ready"},
     ],
 )
 def test_a_value_that_cannot_be_is_named(wrong):
@@ -119,3 +117,42 @@ def test_importing_reads_no_environment_and_loads_no_client():
         "assert not {'redis', 'grpc'} & set(sys.modules), 'loaded too early'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_url_says_where_jobs_are_kept():
+    assert QueueSettings.at("memory://", {}) == QueueSettings()
+    assert QueueSettings.at("fila://broker:7000", {}).fila == FilaSettings(addr="broker:7000")
+    assert QueueSettings.at("fila://broker", {}).fila == FilaSettings(addr="broker:5555")
+    assert QueueSettings.at("fila://[::1]:7000/mail", {}).fila == FilaSettings(addr="[::1]:7000", queue="mail")
+    for url in ("redis://host:6379/1", "rediss://user:secret@host", "unix:///run/redis.sock"):
+        settings = QueueSettings.at(url, {})
+        assert (settings.use_redis, settings.redis_url, settings.fila) == (True, url, None)
+
+
+def test_a_url_goes_before_what_the_environment_chooses_and_leaves_the_rest_to_it():
+    environ = {"USE_REDIS_QUEUE": "true", "REDIS_URL": "redis://elsewhere", "FILA_ADDR": "elsewhere:1"}
+    environ |= {"USE_FILA_QUEUE": "true", "QUEUE_LEASE_SECONDS": "7", "FILA_MAX_IN_FLIGHT": "3"}
+    settings = QueueSettings.at("fila://here:5555", environ)
+    assert (settings.use_redis, settings.lease_seconds) == (False, 7)
+    assert settings.fila == FilaSettings(addr="here:5555", max_in_flight=3)
+    memory = QueueSettings.at("memory://", environ)
+    assert (memory.use_redis, memory.fila, memory.lease_seconds) == (False, None, 7)
+    assert QueueSettings.from_env(environ | {"FILA_JOBS_URL": "fila://here:5555"}) == settings
+
+
+@pytest.mark.parametrize("url", ["", "memory", "localhost:5555", "amqp://host", "fila://", "fila://user:secret@host"])
+def test_a_url_that_cannot_be_is_refused_without_repeating_it(url):
+    with pytest.raises(InvalidSettings, match="fila://host:port") as refused:
+        QueueSettings.at(url, {})
+    assert "secret" not in str(refused.value)
+
+
+def test_one_name_is_not_taken_for_its_letters():
+    with pytest.raises(InvalidSettings, match="throttle_headers"):
+        FilaSettings(throttle_headers="platform")
+
+
+def test_settings_of_the_environment_have_their_name_of_the_specification(monkeypatch):
+    monkeypatch.setenv("QUEUE_WARN_DEPTH", "7")
+    assert QueueSettings.from_env() == fila.jobs.QUEUE_SETTINGS
+    assert fila.jobs.QUEUE_SETTINGS.warn_depth == 7

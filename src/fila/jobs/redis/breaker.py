@@ -21,7 +21,7 @@ class RedisBreakerStore:
         redis_url: str,
         settings: BreakerSettings | None = None,
         *,
-        prefix: str = "affiliate:breaker:",
+        prefix: str = "fila:jobs:breaker:",
         timeout: float = 2.0,
         clock: Callable[[], float] | None = None,
     ) -> None:

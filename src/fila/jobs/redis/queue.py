@@ -102,6 +102,7 @@ class RedisQueue:
         except Away as error:
             self._go_away(error)
             return False
+        emit(self._hooks, RedisSeen(healthy=True))
         return True
 
     def enqueue(
