@@ -19,7 +19,7 @@ help: ## Show this list
 setup: $(STAMP) ## Create .venv with pinned dependencies
 	@:
 
-$(STAMP): pyproject.toml constraints.txt scripts/setup
+$(STAMP): pyproject.toml packages/fila-client/pyproject.toml constraints.txt scripts/setup
 	@scripts/setup
 
 check: setup ## Lint, format, types, import direction, generated code
@@ -87,5 +87,5 @@ pins: ## Refresh constraints.txt with the newest versions
 	@scripts/pins
 
 clean: ## Remove everything that can be made again
-	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
+	@rm -rf .venv build dist packages/*/build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info packages/*/*.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

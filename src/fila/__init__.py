@@ -140,7 +140,7 @@ __version__: str
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        return version("fila")
+        return version("fila-client")
     if name in __all__:
         return getattr(import_module("fila.client"), name)
     raise AttributeError(f"module 'fila' has no attribute {name!r}")

@@ -101,7 +101,7 @@ Examples:
 
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130 interrupted.""",
 )
-@click.version_option(package_name="fila", message="fila %(version)s")
+@click.version_option(package_name="fila-client", message="fila %(version)s")
 @global_options
 def cli() -> None:
     """Talk to a Fila broker: manage queues, limits and dead letters, send messages, receive them."""

@@ -7,6 +7,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pb2 import MethodDescriptorProto
 
 from fila.wire.channel import Channel
 
@@ -16,7 +17,9 @@ def unary_methods(channel: Channel, module: ModuleType, service: str) -> Any:
     descriptor = module.DESCRIPTOR.services_by_name[service]
     methods = SimpleNamespace()
     for method in descriptor.methods:
-        if not (method.client_streaming or method.server_streaming):
+        declared = MethodDescriptorProto()
+        method.CopyToProto(declared)  # old releases of protobuf say only here what is a stream
+        if not (declared.client_streaming or declared.server_streaming):
             setattr(methods, method.name, _unary(channel, module, method))
     return methods
 

@@ -8,12 +8,8 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-import uvloop
-
 from fila.config import Config, ConfigError, load
 from fila.core.errors import BrokerError
-from fila.server.app import serve
-from fila.telemetry import logs
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -29,11 +25,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server until it is told to stop. Returns the exit code."""
     try:
         config = configure(arguments)
+        import uvloop
+
+        from fila.server.app import serve
+        from fila.telemetry import logs
+
         logs.configure(config.log)
         os.umask(0o077)  # the store is for its owner alone
         uvloop.run(serve(config))
     except ConfigError as error:
         return _fail(EXIT_USAGE, str(error))
+    except ModuleNotFoundError as error:
+        return _fail(EXIT_FAILED, f"the server needs the package {error.name}: pip install 'fila[server]'")
     except (BrokerError, OSError) as error:
         return _fail(EXIT_FAILED, str(error))
     return 0
