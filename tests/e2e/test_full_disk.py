@@ -1,8 +1,13 @@
-"""A full disk: writes are refused, nothing is lost, and everything goes on when there is room again."""
+"""A full disk is no trap: producers are refused, consumers are served, nothing is lost, and room comes back."""
 
+import json
+import os
 import subprocess
+from contextlib import suppress
 
+import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from fila import Client, LimitExceededError
 from fila.testing import ServerProcess
@@ -12,16 +17,27 @@ MIB = 1 << 20
 PAYLOAD = bytes(64 * 1024)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 48 MiB in memory where the server keeps its data."""
+def mounted(command, folder):
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def small_disk(request, tmp_path):
+    """A file system of 64 MiB where the server keeps its data."""
     folder = tmp_path / "data"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder)], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    if request.param == "tmpfs":
+        mounted(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs"], folder)
+    else:
+        image = tmp_path / "image"
+        with image.open("wb") as out:
+            out.truncate(64 * MIB)
+        made = ["mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", str(image)]
+        if subprocess.run(made, capture_output=True, check=False).returncode:
+            pytest.skip("mkfs.ext4 is not here")
+        mounted(["mount", "-o", "loop", str(image)], folder)
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
@@ -36,77 +52,140 @@ def fill(client, ids):
     raise AssertionError("the disk did not become full")
 
 
-def test_a_full_disk_refuses_writes_and_recovers(tmp_path, small_disk):
-    """Enqueues fail with "no room", reads go on, consumers wait; with room again all goes on without a restart."""
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(30 * MIB))
-    with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
-        client.create_queue("orders")
-        ids = []
-        assert "no room" in fill(client, ids)
-        assert len(ids) > 50
-        with pytest.raises(LimitExceededError, match="no room"):
-            client.enqueue("orders", None, PAYLOAD)
-        with pytest.raises(LimitExceededError, match="no room"):
-            client.create_queue("another")
-        assert [queue.name for queue in client.list_queues()] == ["orders", "orders.dlq"]
-        assert contents(client, "orders") == (len(ids), 0, 0)
+def fill_disk(folder):
+    """Another program takes every byte that is left."""
+    with suppress(OSError), (folder / "hog").open("wb", buffering=0) as out:
+        for size in (MIB, 4096, 1):
+            with suppress(OSError):
+                while out.write(bytes(size)) == size:
+                    pass
+    assert os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize < 4096
 
-        with Inbox(client, "orders", on_message=lambda message: message.ack()) as inbox:
-            eventually(lambda: client.queue_stats("orders").summary.consumers == 1, "a consumer waits")
-            ballast.unlink()
-            ids.append(eventually(lambda: _enqueued(client, len(ids)), "there is room again"))
-            messages = inbox.wait(len(ids))
+
+def drain(client, ids):
+    """Everything that was confirmed comes, once and in order."""
+    with Inbox(client, "orders", on_message=lambda message: message.ack()) as inbox:
+        messages = inbox.wait(len(ids))
         assert [(message.id, message.attempt_count) for message in messages] == [(each, 0) for each in ids]
-        assert [message.payload for message in messages] == [b"%8d" % number + PAYLOAD for number in range(len(ids))]
-        assert contents(client, "orders") == (0, 0, 0)
+    assert [message.payload for message in messages] == [b"%8d" % number + PAYLOAD for number in range(len(ids))]
+    eventually(lambda: contents(client, "orders") == (0, 0, 0), "all are acked")
 
 
-def test_nothing_confirmed_is_lost_when_a_server_with_a_full_disk_is_killed(tmp_path, small_disk):
-    """What was refused is not there afterwards, what was confirmed is, and in order."""
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(30 * MIB))
+def takes_messages(client):
+    """Whether producers are served; what they sent is removed again."""
+    try:
+        client.enqueue("orders", None, b"probe")
+    except LimitExceededError:
+        return False
+    client.purge("orders", any_queue=True)
+    return True
+
+
+def producers_are_served(server):
+    with grpc.insecure_channel(server.addr) as channel:
+        request = health_pb2.HealthCheckRequest
+        check = health_pb2_grpc.HealthStub(channel).Check
+        assert check(request(), timeout=30).status == health_pb2.HealthCheckResponse.SERVING
+        answer = check(request(service="fila.producers"), timeout=30).status
+        return answer == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_full_disk_refuses_producers_and_serves_everybody_else(tmp_path, small_disk):
     with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
         client.create_queue("orders")
+        assert producers_are_served(server)
         ids = []
-        fill(client, ids)
-        server.kill()
-        ballast.unlink()
-        server.start()
+        said = fill(client, ids)
+        assert said.startswith("the store is full: ")
+        assert "producers are refused until " in said
+        assert len(ids) > 100
+        with pytest.raises(LimitExceededError, match="the store is full"):
+            client.create_queue("another")
+        eventually(lambda: not producers_are_served(server), "the health of producers says so")
         assert contents(client, "orders") == (len(ids), 0, 0)
-        with Inbox(client, "orders", on_message=lambda message: message.ack()) as inbox:
-            assert [message.id for message in inbox.wait(len(ids))] == ids
+        drain(client, ids)
+        eventually(lambda: takes_messages(client), "producers are taken again")
+        eventually(lambda: producers_are_served(server), "and their health says so")
+        fill(client, again := [])
+        assert len(again) > 100
+        drain(client, again)
+        lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
+        events = [line["event"] for line in lines if "producers are" in line["event"]]
+        assert events[:2] == ["producers are refused", "there is room again: producers are taken"]
 
 
-def test_what_consumers_hold_survives_a_full_disk(tmp_path, small_disk):
-    """An ack that cannot be written is refused and leaves the lease; it succeeds when there is room again."""
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(30 * MIB))
+def test_fill_kill_start_drain_and_go_on(tmp_path, small_disk):
+    """Nothing that was confirmed is lost, however often."""
+    with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
+        client.create_queue("orders")
+        for _ in range(3):
+            ids = []
+            fill(client, ids)
+            for _ in range(2):
+                server.kill()
+                server.start()
+            assert contents(client, "orders") == (len(ids), 0, 0)
+            drain(client, ids)
+            eventually(lambda: takes_messages(client), "producers are taken again")
+
+
+def test_a_server_that_is_killed_on_a_disk_without_a_byte_left_starts_and_drains(tmp_path, small_disk):
+    """Another program has filled the disk to the last byte: the reserve serves consumers, and the start."""
+    with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
+        client.create_queue("orders")
+        ids = [client.enqueue("orders", None, b"%8d" % number + PAYLOAD) for number in range(100)]
+        assert (small_disk / "FILA_RESERVE").exists()
+        fill_disk(small_disk)
+        server.kill()
+        server.start()
+        assert contents(client, "orders") == (100, 0, 0)
+        with pytest.raises(LimitExceededError, match="the store is full"):
+            client.enqueue("orders", None, PAYLOAD)
+        drain(client, ids)
+        (small_disk / "hog").unlink()
+        eventually(lambda: takes_messages(client), "producers are taken again")
+        eventually((small_disk / "FILA_RESERVE").exists, "the reserve is taken again")
+
+
+def test_consumers_are_served_when_another_program_fills_the_disk_under_them(tmp_path, small_disk):
     with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
         client.create_queue("orders", visibility_timeout_ms=600_000)
-        ids = [client.enqueue("orders", None, b"%8d" % 0 + PAYLOAD)]
+        ids = [client.enqueue("orders", None, b"%8d" % number + PAYLOAD) for number in range(50)]
         with Inbox(client, "orders", max_in_flight=1) as inbox:
             [held] = inbox.wait(1)
-            fill(client, ids)
-            with pytest.raises(LimitExceededError, match="no room"):
-                held.ack()
-            assert contents(client, "orders") == (len(ids) - 1, 1, 0)
-            ballast.unlink()
-            eventually(lambda: _done(held.ack), "the ack is taken")
+            fill_disk(small_disk)
+            held.ack()
             second = inbox.wait(2)[1]
             assert (second.id, second.attempt_count) == (ids[1], 0)
+            second.nack()
+        eventually(lambda: not takes_messages(client), "producers are refused")
 
 
-def _enqueued(client, number):
+def test_a_purge_makes_room_on_a_full_disk(tmp_path, small_disk):
+    with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
+        client.create_queue("orders")
+        for _ in range(3):
+            fill(client, ids := [])
+            assert len(ids) > 100
+            client.purge("orders", any_queue=True)
+            assert contents(client, "orders") == (0, 0, 0)
+            eventually(lambda: takes_messages(client), "producers are taken again")
+
+
+def test_deleting_a_queue_makes_room_on_a_full_disk(tmp_path, small_disk):
+    with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
+        for _ in range(3):
+            client.create_queue("orders")
+            fill(client, ids := [])
+            assert len(ids) > 100
+            client.delete_queue("orders", force=True)
+            eventually(lambda: _can_create(client), "queues can be made again")
+            client.delete_queue("probe")
+
+
+def _can_create(client):
     try:
-        return client.enqueue("orders", None, b"%8d" % number + PAYLOAD)
-    except LimitExceededError:
-        return None
-
-
-def _done(settle):
-    try:
-        settle()
+        client.create_queue("probe")
     except LimitExceededError:
         return False
     return True

@@ -33,7 +33,7 @@ from fila.broker.state import BrokerState
 from fila.broker.stats import KeyOrder, QueueStats, look
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, StoreBusy, StoreFailed
+from fila.core.errors import BrokerError, StoreBusy, StoreFailed, StoreFull
 from fila.core.leases import Grant
 from fila.storage.base import Batch, Family, Storage
 from fila.storage.codec import QueueRecord
@@ -53,6 +53,7 @@ class WatchedStore:
         self.writes = 0
         self.refused = 0
         self.failing = False
+        self.full = False
         self.stalls = 0
         """So many writes come too early"""
         self.on_write: Callable[[Batch], None] = lambda _: None
@@ -67,6 +68,12 @@ class WatchedStore:
             raise StoreBusy("behind with its files")
         self.inner.write(batch)
         self.writes += 1
+
+    def refusal(self) -> StoreFull | None:
+        return StoreFull("the store is full") if self.full else self.inner.refusal()
+
+    def free_bytes(self) -> int | None:
+        return self.inner.free_bytes()
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         return self.inner.get(family, key)

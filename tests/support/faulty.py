@@ -8,7 +8,7 @@ A write that fails is not applied. Reads always work.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from fila.core.errors import StoreFailed
+from fila.core.errors import StoreFailed, StoreFull
 from fila.storage.base import Batch, Family, Storage
 
 
@@ -49,6 +49,12 @@ class FaultyStorage:
             self.refused += 1
             raise self._error()
         self.inner.write(batch)
+
+    def refusal(self) -> StoreFull | None:
+        return self.inner.refusal()
+
+    def free_bytes(self) -> int | None:
+        return self.inner.free_bytes()
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         return self.inner.get(family, key)

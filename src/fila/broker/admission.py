@@ -8,6 +8,7 @@ from fila.broker.queue import DEAD_LETTERS
 from fila.config import LimitsConfig
 from fila.core.errors import InvalidArgument, LimitExceeded
 from fila.core.policy import MAX_PRIORITY
+from fila.storage.base import Storage
 
 MAX_PRODUCER_BYTES = 64
 
@@ -76,3 +77,10 @@ def check_settle_size(size: int, limits: LimitsConfig) -> None:
     """Raises LimitExceeded for more messages than one call may settle."""
     if size > limits.max_batch_messages:
         raise LimitExceeded(f"the batch settles {size} messages, {limits.max_batch_messages} are allowed")
+
+
+def check_room(store: Storage) -> None:
+    """Raises StoreFull when there is too little room for more messages."""
+    refusal = store.refusal()
+    if refusal is not None:
+        raise refusal

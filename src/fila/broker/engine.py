@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from fila.broker.admin import plan_create, plan_delete, plan_update
+from fila.broker.admission import check_room
 from fila.broker.claims import plan_ack_claims, plan_claim, plan_drop_group, plan_extend_claims
 from fila.broker.commands import (
     ALONE,
@@ -77,6 +78,9 @@ MAX_PRODUCERS = 100_000
 
 NEVER = 1 << 63
 
+TAKES_ROOM = (CreateQueue, Redrive, StageEnqueue)
+"""Refused, like messages, when there is too little room: redriving writes messages a second time."""
+
 RECENT_BYTES = 16 << 20
 """How much of what was just written is kept for consumers that are waiting."""
 
@@ -92,6 +96,10 @@ class Load:
     """Ticks that were put off because the store was behind with its files"""
     commands_waiting: int
     """Counted in messages"""
+    store_free_bytes: int | None
+    """Room on the disk of the store, where that is known"""
+    store_full: bool
+    """Whether producers are refused because there is too little of it"""
 
 
 @dataclass(slots=True)
@@ -146,7 +154,15 @@ class Engine:
         return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "no command"
 
     def load(self) -> Load:
-        return Load(self._ticks, self._write_failures, self._write_stalls, self.queued)
+        store = self._store
+        return Load(
+            self._ticks,
+            self._write_failures,
+            self._write_stalls,
+            self.queued,
+            store.free_bytes(),
+            store.refusal() is not None,
+        )
 
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Raises Overloaded when too much is waiting."""
@@ -386,6 +402,8 @@ class Engine:
         return command
 
     def _plan(self, tick: Tick, command: Command) -> object:
+        if isinstance(command, TAKES_ROOM):
+            check_room(self._store)
         match command:
             case Enqueue():
                 return plan_enqueue(self.state, self._store, tick, command)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import count, repeat
 
-from fila.broker.admission import check_batch, check_message
+from fila.broker.admission import check_batch, check_message, check_room
 from fila.broker.commands import Enqueue, Incoming, Outcome
 from fila.broker.placement import place
 from fila.broker.queue import LARGE_BYTES, USUAL, QueueState, Terms
@@ -26,10 +26,12 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
     producer, sequence = command.producer, command.sequence
     check_batch(len(command.messages), producer, sequence, state.limits)
     if not producer:
+        check_room(store)
         return _plan_messages(state, tick, command)
     last = tick.producers.get(producer) or state.producers.last(producer)
     if sequence <= last:
         return _answer_again(store, tick, producer, sequence)
+    check_room(store)
     outcomes = _plan_messages(state, tick, command)
     results = outcomes if isinstance(outcomes, range) else [_to_result(outcome) for outcome in outcomes]
     record = codec.produced(tick.now, results)

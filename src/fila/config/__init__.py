@@ -148,6 +148,8 @@ class StorageConfig(Section):
     durability: Literal["wal", "fsync"] = _one_of("wal", "fsync")
     write_buffer_bytes: int = _whole(64 * MIB, 64 * KIB, 16 * GIB)
     block_cache_bytes: int = _whole(32 * MIB, 0, 1024 * GIB)
+    #: Producers are refused below so much room on the disk. 0: an eighth of the file system, at most 1 GiB.
+    min_free_bytes: int = _whole(0, 0, 1024 * GIB)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import structlog
-from grpc_health.v1 import health
+from grpc_health.v1 import health, health_pb2
 
 from fila.broker.broker import Broker
 from fila.broker.engine import Engine
@@ -43,6 +43,9 @@ EXIT_DEFECT = 70
 """As in sysexits.h: an internal software error."""
 
 HOT_SERVICE = service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name
+PRODUCERS = "fila.producers"
+"""The name under which a health check asks whether messages are taken: not while the disk is full."""
+
 ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name
 
 
@@ -52,6 +55,7 @@ class Server:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._turns = Turns(config.server.slow_turn_ms)
+        self._full = False
         self.port = 0
 
     @property
@@ -69,6 +73,7 @@ class Server:
             durability=storage.durability,
             write_buffer_bytes=storage.write_buffer_bytes,
             block_cache_bytes=storage.block_cache_bytes,
+            min_free_bytes=storage.min_free_bytes,
         )
         _log_permissions(store.folder)
         try:
@@ -104,7 +109,21 @@ class Server:
         except StoreUnusable as lost:
             self._broker.fail(lost)
         else:
+            self._tell_room()
             self._store_timer = asyncio.get_running_loop().call_later(STORE_CHECK_S, self._watch_store)
+
+    def _tell_room(self) -> None:
+        """Say when producers begin to be refused because the disk is full, and when they are taken again."""
+        refusal = self._store.refusal()
+        if self._full == (refusal is not None):
+            return
+        self._full = refusal is not None
+        if refusal is not None:
+            log.warning("producers are refused", reason=str(refusal))
+        else:
+            log.info("there is room again: producers are taken", free_bytes=self._store.free_bytes())
+        status = health_pb2.HealthCheckResponse
+        self._health.set(PRODUCERS, status.NOT_SERVING if self._full else status.SERVING)
 
     async def stop(self) -> None:
         """Finish and flush what was accepted, end streams with UNAVAILABLE, close the store."""
@@ -123,7 +142,7 @@ class Server:
         self._streams = Streams()
         hot = service.FilaService(self._broker, self._streams, config.limits, self._telemetry.tracer)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua)
-        self._health = Health(HOT_SERVICE, ADMIN_SERVICE)
+        self._health = Health(HOT_SERVICE, ADMIN_SERVICE, PRODUCERS)
         methods = {
             **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker), config.limits)),
             **guarded(ADMIN_SERVICE, admin.methods(slow)),

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Protocol
 
+from fila.core.errors import StoreFull
+
 
 class Family(IntEnum):
     """A key space of its own, each with an order of its own."""
@@ -67,6 +69,12 @@ class Storage(Protocol):
         """Make a batch durable, without waiting. Raises StoreFailed, and then nothing of it is visible; StoreBusy when
         the same batch may be written soon.
         """
+
+    def refusal(self) -> StoreFull | None:
+        """What producers are told while there is too little room for them. Consumers are served all the same."""
+
+    def free_bytes(self) -> int | None:
+        """The room that there is, where that is known."""
 
     def get(self, family: Family, key: bytes) -> bytes | None: ...
 

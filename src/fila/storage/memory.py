@@ -23,6 +23,12 @@ class MemoryStorage:
                 for doomed in self._range(family, key, end):
                     self._delete(family, doomed)
 
+    def refusal(self) -> None:
+        """There is always room."""
+
+    def free_bytes(self) -> None:
+        """Nobody knows."""
+
     def get(self, family: Family, key: bytes) -> bytes | None:
         return self._values[family].get(key)
 

@@ -6,8 +6,8 @@ on an LSM tree: files that are full of them are compacted early, and nothing rea
 
 What RocksDB and its binding do when something breaks, and what is made of it here:
 
-- After a failed write RocksDB refuses all further ones. The next write opens the store anew first. That flushes the
-  log, so on a full disk it is only tried once there is room for it. Reads go on all the time.
+- After a failed write RocksDB refuses all further ones. The next write opens the store anew first. That may flush the
+  log, so on a full disk it is only tried once there is room for it: `room` holds some back. Reads go on all the time.
 - A write that comes while RocksDB is behind with its files (a write stall) waits, and on a full disk it would wait for
   ever. So it is told not to wait: it is refused as busy, unless something has failed.
 - An iterator that meets a damaged block just ends. So every scan asks at its end whether it really was the end.
@@ -20,7 +20,6 @@ What RocksDB and its binding do when something breaks, and what is made of it he
 """
 
 import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -57,6 +56,8 @@ from fila.core.errors import (
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
 from fila.storage.folder import Folder
+from fila.storage.reclaim import L0_FILES, Reclaim
+from fila.storage.room import HEADROOM, Room
 
 _NODE_KEY = b"node"
 _DEFAULTS = StorageConfig()
@@ -86,6 +87,7 @@ class RocksStorage:
         durability: Literal["wal", "fsync"] = _DEFAULTS.durability,
         write_buffer_bytes: int = _DEFAULTS.write_buffer_bytes,
         block_cache_bytes: int = _DEFAULTS.block_cache_bytes,
+        min_free_bytes: int = _DEFAULTS.min_free_bytes,
     ) -> None:
         self._path = path
         self.folder = Folder(path)
@@ -99,12 +101,18 @@ class RocksStorage:
         self._families: list[Rdict] = []
         try:
             self.folder.prepare()
+            self._room = Room(path, min_free_bytes)
         except OSError as cause:
             raise StoreUnusable(f"the store in {path} cannot be opened: {cause}") from cause
+        self._unseen_bytes = 0
+        self._reclaim = Reclaim(self._families)
+        if not self._has_room():
+            self._room.give_reserve()
         self._open(AccessType.read_write())
         try:
             self.node = self._identify()
             self.folder.remember()
+            self._look_for_room()
         except (StoreFailed, OSError) as cause:
             self.close()
             raise StoreUnusable(f"the store in {path} cannot be opened: {cause}") from cause
@@ -113,6 +121,22 @@ class RocksStorage:
             raise
 
     def write(self, batch: Batch) -> None:
+        try:
+            self._try(batch)
+        except StoreFull:
+            if not self._room.give_reserve():
+                raise
+            self._try(batch)
+        if self._unseen_bytes >= self._room.step_bytes:
+            self._look_for_room()
+
+    def refusal(self) -> StoreFull | None:
+        return self._room.refusal() if self._room.full else None
+
+    def free_bytes(self) -> int:
+        return self._room.free_bytes
+
+    def _try(self, batch: Batch) -> None:
         try:
             if self._failure is not None:
                 self._recover(self._failure)
@@ -126,6 +150,16 @@ class RocksStorage:
     def check(self) -> None:
         """To be called a few times a second. Raises StoreLost when somebody has taken the store away."""
         self.folder.check()
+        self._look_for_room()
+        if self._failure is not None:
+            return
+        try:
+            if self._room.full:
+                self._reclaim.run(self._room.free_bytes)
+            else:
+                self._reclaim.rest()
+        except Exception as cause:  # noqa: BLE001  # as for a write: the next one opens the store anew
+            self._failure = self._failed(str(cause))
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         try:
@@ -207,12 +241,15 @@ class RocksStorage:
             self._db = Rdict(str(self._path), options, column_families=families, access_type=access)
         except Exception as cause:
             raise _unusable(self._path, str(cause)) from cause
+        self._reclaim.opened()
         self._families += [self._db.get_column_family(_name(f)) for f in Family]
         self._handles += [self._db.get_column_family_handle(_name(f)) for f in Family]
 
     def _write(self, batch: Batch) -> None:
+        raw = self._raw(batch)
+        self._unseen_bytes += raw.size_in_bytes()
         try:
-            self._db.write(self._raw(batch), self._write_options)
+            self._db.write(raw, self._write_options)
         except Exception as cause:
             behind = "Write stall" in str(cause)
             if not behind or self._db.property_int_value("rocksdb.background-errors"):
@@ -229,6 +266,7 @@ class RocksStorage:
                 raw.delete(key, handles[family])
             else:
                 raw.delete_range(key, end, handles[family])
+                self._reclaim.range_deleted |= family is Family.MESSAGES
         return raw
 
     def _failed(self, reason: str) -> StoreFailed:
@@ -237,9 +275,20 @@ class RocksStorage:
         return StoreFailed("the broker's store refused the write; nothing was changed")
 
     def _has_room(self) -> bool:
-        """Whether what is in the log can be flushed to files."""
+        """Whether the store can be opened: what is in the log and not in memory is then flushed to files."""
         log_bytes = sum(log.stat().st_size for log in self._path.glob("*.log"))
-        return shutil.disk_usage(self._path).free > log_bytes
+        self._look_for_room()
+        return self._room.free_bytes > HEADROOM + max(0, log_bytes - self._write_buffer_bytes)
+
+    def _look_for_room(self) -> None:
+        self._unseen_bytes = 0
+        with suppress(OSError):  # the store is gone: `check` will notice
+            self._room.look(self._unflushed_bytes())
+
+    def _unflushed_bytes(self) -> int:
+        """What is in memory only to be written to files."""
+        sizes = [family.property_int_value("rocksdb.cur-size-all-mem-tables") or 0 for family in self._families]
+        return sum(max(0, size - _MIB) for size in sizes)  # which RocksDB takes for the first entry
 
     def _recover(self, failure: StoreFailed) -> None:
         """Make the store take writes again after one failed, or raise that failure."""
@@ -284,7 +333,7 @@ class RocksStorage:
         options.set_write_buffer_size(write_buffer_bytes)
         options.set_max_total_wal_size(4 * self._write_buffer_bytes)
         options.set_compression_type(DBCompressionType.none())
-        options.set_level_zero_file_num_compaction_trigger(8)
+        options.set_level_zero_file_num_compaction_trigger(L0_FILES)
         options.set_max_background_jobs(2)
         options.set_allow_concurrent_memtable_write(False)  # one thread writes
         options.set_keep_log_file_num(4)

@@ -161,6 +161,10 @@ WRITE_STALLS = Metric(
     "Ticks that were put off because the store was behind with its files",
     "{tick}",
 )
+STORE_FREE = Metric("fila.store.free_bytes", Kind.GAUGE, (), "Room on the disk of the store", "By")
+STORE_FULL = Metric(
+    "fila.store.full", Kind.GAUGE, (), "1 while producers are refused because there is too little room on the disk"
+)
 TURNS_TAKEN = Metric(
     "fila.loop.turn",
     Kind.HISTOGRAM,
@@ -217,6 +221,8 @@ CATALOG: tuple[Metric, ...] = (
     TICKS,
     WRITE_FAILURES,
     WRITE_STALLS,
+    STORE_FREE,
+    STORE_FULL,
     TURNS_TAKEN,
     LONGEST_TURN,
     SPANS,

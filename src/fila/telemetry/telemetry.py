@@ -124,8 +124,11 @@ class Telemetry:
         return plain(HTTPStatus.SERVICE_UNAVAILABLE if self._broker.failed.done() else HTTPStatus.OK)
 
     async def _ready(self) -> Page:
-        ready = self.serving and self._broker.ready
-        return plain(HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
+        if not (self.serving and self._broker.ready):
+            return plain(HTTPStatus.SERVICE_UNAVAILABLE)
+        refusal = self._broker.store.refusal()
+        # Whoever takes it out of service takes it from the consumers, who make room.
+        return plain(HTTPStatus.OK) if refusal is None else Page(f"ok for consumers: {refusal}\n".encode())
 
     async def _export_metrics(self) -> None:
         def make() -> Callable[[Samples], bool]:

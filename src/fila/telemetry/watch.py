@@ -124,8 +124,11 @@ class Watch:
             (catalog.TICKS, load.ticks),
             (catalog.WRITE_FAILURES, load.write_failures),
             (catalog.WRITE_STALLS, load.write_stalls),
+            (catalog.STORE_FULL, int(load.store_full)),
         ):
             samples[metric].append(((), value))
+        if load.store_free_bytes is not None:
+            samples[catalog.STORE_FREE].append(((), load.store_free_bytes))
 
     def _tell_rest(self, samples: Samples) -> None:
         counts, levels = self._rest.counts, self._rest.levels

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fila.broker.commands import AckGroup, CreateQueue, DeleteQueue, Enqueue, Nack, Settle
+from fila.broker.commands import AckGroup, CreateQueue, DeleteQueue, Enqueue, Nack, Settle, StageEnqueue
 from fila.core.errors import Overloaded, QueueAlreadyExists, StoreBusy, StoreFailed, StoreFull
 from fila.storage.base import Family
 from tests.helpers.broker import MS, START, Driver, incoming, queue_record
@@ -297,6 +297,47 @@ class TestAStoreThatIsBehind:
         assert (consumer.got, driver.places()[seq]) == ([], "ready")
         driver.advance(1)
         assert consumer.seqs == [seq]
+
+
+class TestAFullStore:
+    """Producers are refused before anything is written; whatever empties the store goes on."""
+
+    def test_refuses_what_takes_room(self, driver):
+        driver.store.full = True
+        writes = driver.store.writes
+        with pytest.raises(StoreFull):
+            driver.send("q")
+        with pytest.raises(StoreFull):
+            driver.create("r")
+        with pytest.raises(StoreFull):
+            driver.ask(lambda reply: StageEnqueue("p", 1, "a", 1, [incoming("q")], reply))
+        assert driver.store.writes == writes
+        assert driver.engine.load().store_full
+        driver.store.full = False
+        driver.send("q")
+
+    def test_answers_a_batch_again_that_it_took_before(self, driver):
+        first = driver.enqueue(incoming("q"), producer="p", sequence=1)
+        driver.store.full = True
+        assert driver.enqueue(incoming("q"), producer="p", sequence=1) == first
+        with pytest.raises(StoreFull):
+            driver.enqueue(incoming("q"), producer="p", sequence=2)
+
+    def test_delivers_and_settles_purges_and_deletes(self, driver):
+        driver.create("r")
+        seqs = [driver.send("q") for _ in range(3)]
+        driver.send("r")
+        driver.store.full = True
+        consumer = driver.join("q", 2)
+        driver.settle_down()
+        assert consumer.seqs == seqs[:2]
+        assert driver.ack("q", driver.id(seqs[0])) == []
+        assert driver.nack("q", driver.id(seqs[1])) == []
+        driver.leave(consumer)
+        driver.settle_down()
+        assert driver.purge("q") == 2
+        assert driver.delete("r", force=True) == 1
+        assert driver.places() == {}
 
 
 class TestOverload:
