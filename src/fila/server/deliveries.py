@@ -7,6 +7,7 @@ from functools import partial
 from fila.broker.broker import Broker
 from fila.core.leases import Grant
 from fila.server import codec
+from fila.server.trace import caller_of
 from fila.server.types import Context
 from fila.telemetry.tracing import Tracer
 from fila.v1 import service_pb2
@@ -27,6 +28,7 @@ class Deliveries:
         self._broker = broker
         self._context = context
         self._tracer = tracer
+        self._caller = caller_of(context) if tracer is not None else None
         self._responses: Iterator[bytes] = iter(())
         self._told_ms = 0
 
@@ -81,7 +83,7 @@ class Deliveries:
             size += more
             writer.write(messages, parts)
             if self._tracer is not None:
-                self._tracer.leased(queue, messages, leased_at, broker.now())
+                self._tracer.leased(queue, messages, leased_at, broker.now(), self._caller)
         if parts:
             yield b"".join(parts)
 

@@ -26,9 +26,9 @@ from fila.server.deliveries import Deliveries
 from fila.server.reading import Reading
 from fila.server.shape import excess_of_batch, excess_of_message, excess_of_settle
 from fila.server.streams import Reply, Streams
-from fila.server.trace import adopt_trace
+from fila.server.trace import adopt_trace, caller_of
 from fila.server.types import Context, Method, Methods, SmallMethod
-from fila.telemetry.tracing import Tracer
+from fila.telemetry.tracing import Parent, Tracer
 from fila.v1 import service_pb2 as pb
 
 DEFAULT_IN_FLIGHT = 100
@@ -50,7 +50,7 @@ class FilaService:
     async def enqueue(self, request: pb.EnqueueRequest, context: Context) -> pb.EnqueueResponse:
         messages = [codec.read_message(request)]
         adopt_trace(messages, context, self._limits)
-        (outcome,) = await self._enqueue(messages)
+        (outcome,) = await self._enqueue(messages, context)
         if isinstance(outcome, BrokerError):
             raise outcome
         return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
@@ -58,19 +58,19 @@ class FilaService:
     async def enqueue_batch(self, request: pb.EncodedEnqueueBatch, context: Context) -> bytes:
         messages = self._read_batch(request)
         adopt_trace(messages, context, self._limits)
-        outcomes = await self._enqueue(messages, request.producer_id, request.sequence)
+        outcomes = await self._enqueue(messages, context, request.producer_id, request.sequence)
         return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
 
     async def enqueue_stream(self, _: object, context: Context) -> None:
-        await self._streams.serve(context, self._take_batch)
+        await self._streams.serve(context, partial(self._take_batch, self._caller(context)))
 
-    def _take_batch(self, request: pb.EncodedEnqueueBatch, reply: Reply) -> None:
+    def _take_batch(self, caller: Parent | None, request: pb.EncodedEnqueueBatch, reply: Reply) -> None:
         messages, sequence = self._read_batch(request), request.sequence
         began = self._broker.now()
 
         def encode(outcomes: Sequence[Outcome]) -> bytes:
             if self._tracer is not None:
-                self._tracer.enqueued(messages, outcomes, began, self._broker.now())
+                self._tracer.enqueued(messages, outcomes, began, self._broker.now(), caller)
             return codec.write_outcomes(self._broker.state.ids, outcomes, sequence)
 
         traced = self._tracer is not None
@@ -81,12 +81,17 @@ class FilaService:
         check_batch_size(len(request.messages), self._limits)
         return codec.read_batch(request, self._limits)
 
-    async def _enqueue(self, messages: list[Incoming], producer: str = "", sequence: int = 0) -> Sequence[Outcome]:
+    def _caller(self, context: Context) -> Parent | None:
+        return caller_of(context) if self._tracer is not None else None
+
+    async def _enqueue(
+        self, messages: list[Incoming], context: Context, producer: str = "", sequence: int = 0
+    ) -> Sequence[Outcome]:
         if self._tracer is None:
             return await self._broker.enqueue(messages, producer, sequence)
         began = self._broker.now()
         outcomes = await self._broker.enqueue(messages, producer, sequence, traced=True)
-        self._tracer.enqueued(messages, outcomes, began, self._broker.now())
+        self._tracer.enqueued(messages, outcomes, began, self._broker.now(), caller_of(context))
         return outcomes
 
     async def stage_enqueue(self, request: pb.EncodedStageEnqueue, _: Context) -> pb.StageEnqueueResponse:
@@ -118,23 +123,23 @@ class FilaService:
         deliveries = Deliveries(self._broker, context, self._tracer)
         await deliveries.serve(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
 
-    async def ack(self, request: pb.AckRequest, _: Context) -> pb.AckResponse:
+    async def ack(self, request: pb.AckRequest, context: Context) -> pb.AckResponse:
         group = AckGroup(request.queue, [request.message_id], request.lease_id)
-        _raise_first(await self._settle([group], []))
+        _raise_first(await self._settle(context, [group], []))
         return pb.AckResponse()
 
-    async def nack(self, request: pb.NackRequest, _: Context) -> pb.NackResponse:
+    async def nack(self, request: pb.NackRequest, context: Context) -> pb.NackResponse:
         nack: Nack = codec.read_nack(request)
-        _raise_first(await self._settle([], [nack]))
+        _raise_first(await self._settle(context, [], [nack]))
         return pb.NackResponse()
 
-    async def extend_lease(self, request: pb.ExtendLeaseRequest, _: Context) -> pb.ExtendLeaseResponse:
+    async def extend_lease(self, request: pb.ExtendLeaseRequest, context: Context) -> pb.ExtendLeaseResponse:
         group = ExtendGroup(request.queue, [request.message_id], request.lease_id, request.extend_ms)
-        _raise_first(await self._settle([], [], [group]))
+        _raise_first(await self._settle(context, [], [], [group]))
         return pb.ExtendLeaseResponse()
 
     async def settle(self, _: object, context: Context) -> None:
-        await self._streams.serve(context, self._settle_batch)
+        await self._streams.serve(context, partial(self._settle_batch, self._caller(context)))
 
     def _check_settle(self, request: pb.SettleRequest) -> None:
         """Raises LimitExceeded for a batch that is too large, before anything of it is read."""
@@ -142,26 +147,28 @@ class FilaService:
         named = count_ids(request.acks) + count_ids(request.extends)  # of few groups, as the line before has seen
         check_settle_size(len(request.nacks) + named, self._limits)
 
-    def _settle_batch(self, request: pb.SettleRequest, reply: Reply) -> None:
+    def _settle_batch(self, caller: Parent | None, request: pb.SettleRequest, reply: Reply) -> None:
         self._check_settle(request)
         acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
         nacks = [codec.read_nack(nack) for nack in request.nacks]
         sequence, began = request.sequence, self._broker.now()
+        settling = self._tracer.settling(acks, nacks, caller) if self._tracer is not None else None
 
         def encode(failures: list[Failure]) -> pb.SettleResponse:
             if self._tracer is not None:
-                self._tracer.settled(acks, nacks, failures, began, self._broker.now())
+                self._tracer.settled(acks, nacks, failures, began, self._broker.now(), settling)
             return codec.write_failures(failures, sequence)
 
         self._broker.submit(Settle(partial(reply, encode), acks, nacks, extends))
 
     async def _settle(
-        self, acks: list[AckGroup], nacks: list[Nack], extends: Sequence[ExtendGroup] = ()
+        self, context: Context, acks: list[AckGroup], nacks: list[Nack], extends: Sequence[ExtendGroup] = ()
     ) -> list[Failure]:
         began = self._broker.now()
+        settling = self._tracer.settling(acks, nacks, caller_of(context)) if self._tracer is not None else None
         failures = await self._broker.settle(lambda reply: Settle(reply, acks, nacks, list(extends)))
         if self._tracer is not None:
-            self._tracer.settled(acks, nacks, failures, began, self._broker.now())
+            self._tracer.settled(acks, nacks, failures, began, self._broker.now(), settling)
         return failures
 
 

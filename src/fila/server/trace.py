@@ -1,7 +1,7 @@
-"""The trace of a call becomes that of the messages it brings.
+"""The trace of a call, for clients whose gRPC library sends the W3C trace context with each call.
 
-For clients whose gRPC library sends the W3C trace context with each call. Only calls that bring one batch have it: on a
-stream it would be that of whoever opened it. The SDK puts it into the headers of each message instead.
+It becomes that of the messages which the call brings, if they come as one batch: on a stream it is that of whoever
+opened it. The SDK puts it into the headers of each message instead.
 """
 
 import re
@@ -10,20 +10,31 @@ from fila.broker.commands import Incoming
 from fila.config import LimitsConfig
 from fila.server.codec import add_header
 from fila.server.types import Context
-from fila.telemetry.tracing import HEADER
+from fila.telemetry.tracing import HEADER, Parent, read_parent
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 _ROOM = 80
 """Bytes that the header takes in a message."""
 
 
+def caller_of(context: Context) -> Parent | None:
+    """Who makes the call, if they are being traced and sampled."""
+    found = _traceparent(context)
+    return None if found is None else read_parent(found)
+
+
 def adopt_trace(messages: list[Incoming], context: Context, limits: LimitsConfig) -> None:
     """Give the messages that have no trace context that of the call, if there is one and room for it."""
-    found = next((value for name, value in context.invocation_metadata() or () if name == HEADER), None)
-    if not isinstance(found, str) or _TRACEPARENT.fullmatch(found) is None:
+    found = _traceparent(context)
+    if found is None or _TRACEPARENT.fullmatch(found) is None:
         return
     for message in messages:
         headers_bytes = len(message.body) - message.payload_bytes
         fits = headers_bytes + _ROOM <= limits.max_header_bytes and len(message.headers) < limits.max_headers
         if fits and HEADER not in message.headers:
             add_header(message, HEADER, found)
+
+
+def _traceparent(context: Context) -> str | None:
+    found = next((value for name, value in context.invocation_metadata() or () if name == HEADER), None)
+    return found if isinstance(found, str) else None

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 
 from fila.core.ledger import Wait
 from fila.telemetry.otlp import SCOPE, TIMEOUT_S
-from fila.telemetry.tracing import Note
+from fila.telemetry.tracing import Note, Parent
 
 NS_PER_MS = 1_000_000
 _FLAGS = 1 | SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SpanFlags.SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
@@ -72,8 +72,13 @@ def _span(note: Note) -> Span:
         start_time_unix_nano=note.began,
         end_time_unix_nano=max(note.began, note.ended),
         attributes=[*_attributes(fields), *_wait(note.wait)],
+        links=[] if note.link is None else [_link(note.link)],
         status=Status(code=Status.STATUS_CODE_ERROR) if note.error else None,
     )
+
+
+def _link(producer: Parent) -> Span.Link:
+    return Span.Link(trace_id=bytes.fromhex(producer.trace), span_id=bytes.fromhex(producer.span), flags=_FLAGS)
 
 
 def _attributes(fields: Mapping[str, str]) -> list[KeyValue]:

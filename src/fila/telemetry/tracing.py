@@ -1,18 +1,22 @@
-"""Spans of messages that a producer traces.
+"""Spans of messages that somebody traces: their producer, or whoever calls.
 
 A producer that is being traced puts a W3C `traceparent` into the headers of its messages. When it says that the trace
 is sampled, the broker notes spans of what it does with the message, as children of the producer's span. The consumer
-gets the header with the message and goes on with the trace. The broker begins no traces of its own.
+gets the header with the message and goes on with the trace.
+
+A caller that is being traced sends `traceparent` as metadata of its call, be it of one message or a stream. What the
+call leases, acks or nacks is then a child of the caller's span, with a link to the producer's. What it enqueues is
+a child of the span that the message names, or else of the caller's. The broker begins no traces of its own.
 
 Rules of this file:
-- A message without the header costs one lookup. Notes are plain tuples; what a span needs is made of them in another
-  thread.
+- A message without the header costs one lookup, a call without the metadata one more. Notes are plain tuples; what a
+  span needs is made of them in another thread.
 - Nothing grows without bound: past `MAX_NOTES` spans are dropped and counted, past `MAX_HELD` the oldest message that
   is held is forgotten, and gets no span for its ack.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -44,7 +48,7 @@ class Operation(Enum):
 
 
 class Parent(NamedTuple):
-    """The producer's span, by its ids in hexadecimal."""
+    """The span of a producer or a caller, by its ids in hexadecimal."""
 
     trace: str
     span: str
@@ -62,6 +66,8 @@ class Note(NamedTuple):
     ended: int
     error: str = ""
     wait: Wait | None = None
+    link: Parent | None = None
+    """The producer's span, when the parent is another."""
 
 
 class Held(NamedTuple):
@@ -69,6 +75,17 @@ class Held(NamedTuple):
 
     parent: Parent
     fairness_key: str
+
+
+class Settling(NamedTuple):
+    """Who settles, if they are traced, and the fairness keys of what they settle, by message."""
+
+    caller: Parent | None
+    keys: dict[str, str]
+
+
+def _link(parent: Parent, producer: Parent | None) -> Parent | None:
+    return producer if producer != parent else None
 
 
 def read_parent(text: str) -> Parent | None:
@@ -93,11 +110,18 @@ class Tracer:
         notes, self._notes = self._notes, []
         return notes
 
-    def enqueued(self, messages: list[Incoming], outcomes: Sequence[Outcome], began: int, ended: int) -> None:
+    def enqueued(
+        self,
+        messages: list[Incoming],
+        outcomes: Sequence[Outcome],
+        began: int,
+        ended: int,
+        caller: Parent | None = None,
+    ) -> None:
         """A batch was answered."""
         for message, outcome in zip(messages, outcomes, strict=True):
             text = message.headers.get(HEADER)
-            parent = read_parent(text) if text else None
+            parent = read_parent(text) if text else caller
             if parent is None:
                 continue
             if not isinstance(outcome, int):
@@ -110,38 +134,68 @@ class Tracer:
                     queue.ledger.ask(outcome)
                 self._note(Note(Operation.ENQUEUE, parent, message.queue, self._ids.text(outcome), key, began, ended))
 
-    def leased(self, queue: QueueState, messages: list[tuple[int, Lane, bytes]], began: int, ended: int) -> None:
+    def leased(
+        self,
+        queue: QueueState,
+        messages: list[tuple[int, Lane, bytes]],
+        began: int,
+        ended: int,
+        caller: Parent | None = None,
+    ) -> None:
         """Messages went to a consumer, with their records."""
         for seq, lane, record in messages:
             at = record.find(_ENCODED, 0, SEARCHED_BYTES)
-            if at < 0:
+            if at < 0 and caller is None:
                 continue
-            value = record[at + len(_ENCODED) : at + len(_ENCODED) + _VALUE_BYTES]
-            parent = read_parent(value.decode("ascii", "replace"))
-            if parent is not None:
-                message_id, key = self._ids.text(seq), lane.key.name
-                self._hold(message_id, Held(parent, key))
-                wait = queue.ledger.answer(seq)
-                self._note(Note(Operation.LEASE, parent, queue.name, message_id, key, began, ended, wait=wait))
+            value = record[at + len(_ENCODED) : at + len(_ENCODED) + _VALUE_BYTES] if at >= 0 else b""
+            producer = read_parent(value.decode("ascii", "replace"))
+            parent = caller or producer
+            if parent is None:
+                continue
+            message_id, key = self._ids.text(seq), lane.key.name
+            if producer is not None:
+                self._hold(message_id, Held(producer, key))
+            wait, link = queue.ledger.answer(seq), _link(parent, producer)
+            self._note(Note(Operation.LEASE, parent, queue.name, message_id, key, began, ended, wait=wait, link=link))
 
-    def settled(self, acks: list[AckGroup], nacks: list[Nack], failures: list[Failure], began: int, ended: int) -> None:
-        """A consumer said what became of messages."""
-        if not self._held:
+    def settling(self, acks: list[AckGroup], nacks: list[Nack], caller: Parent | None) -> "Settling":
+        """A consumer says what becomes of messages, and the broker has not yet done it."""
+        if caller is None:
+            return Settling(None, {})
+        named = [(group.queue, message_id) for group in acks for message_id in group.message_ids]
+        named += [(nack.queue, nack.message_id) for nack in nacks]
+        keys: dict[str, str] = {}
+        for name, message_id in named:
+            queue, seq = self._queues.get(name), self._ids.seq(message_id)
+            if queue is not None and seq is not None and seq in queue.leases:
+                (lane,) = queue.leases.lanes([seq])
+                keys[message_id] = lane.key.name
+        return Settling(caller, keys)
+
+    def settled(
+        self,
+        acks: list[AckGroup],
+        nacks: list[Nack],
+        failures: list[Failure],
+        began: int,
+        ended: int,
+        settling: "Settling | None" = None,
+    ) -> None:
+        """A consumer was told what became of messages."""
+        caller, keys = settling or Settling(None, {})
+        if caller is None and not self._held:
             return
         failed = {failure.message_id: type(failure.error).__name__ for failure in failures}
-        for group in acks:
-            self._end(Operation.ACK, group.queue, group.message_ids, failed, began, ended)
-        for nack in nacks:
-            self._end(Operation.NACK, nack.queue, (nack.message_id,), failed, began, ended)
-
-    def _end(
-        self, operation: Operation, queue: str, ids: Iterable[str], failed: dict[str, str], began: int, ended: int
-    ) -> None:
-        held = self._held
-        for message_id in ids:
-            if message_id in held:
-                parent, key = held.pop(message_id)
-                self._note(Note(operation, parent, queue, message_id, key, began, ended, failed.get(message_id, "")))
+        ends = [(Operation.ACK, group.queue, message_id) for group in acks for message_id in group.message_ids]
+        ends += [(Operation.NACK, nack.queue, nack.message_id) for nack in nacks]
+        for operation, queue, message_id in ends:
+            held = self._held.pop(message_id, None)
+            producer = None if held is None else held.parent
+            parent = caller or producer
+            if parent is not None:
+                key = held.fairness_key if held is not None else keys.get(message_id, "")
+                error, link = failed.get(message_id, ""), _link(parent, producer)
+                self._note(Note(operation, parent, queue, message_id, key, began, ended, error, link=link))
 
     def _hold(self, message_id: str, held: Held) -> None:
         self._held.pop(message_id, None)

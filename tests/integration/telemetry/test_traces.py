@@ -147,3 +147,109 @@ def test_a_message_with_no_room_for_another_header_is_taken_as_it_is(collector, 
         client.create_queue("q")
         unary(traced, [("traceparent", f"00-{TRACE}-{SPAN}-01")], headers=headers)
         assert delivered(client).headers == headers
+
+
+def stub_of(server):
+    channel = grpc.insecure_channel(server.addr)
+    return channel, service_pb2_grpc.FilaServiceStub(channel)
+
+
+def context(number, flags="01"):
+    """The metadata of a caller with a trace of its own."""
+    return [("traceparent", f"00-{number:032x}-{number:016x}-{flags}")]
+
+
+def by_name(collector, count):
+    spans = eventually(lambda: collector.spans if len(collector.spans) >= count else None, f"{count} spans")
+    assert len(spans) == count
+    return {span.name: span for _, span in spans}
+
+
+def takes_and_settles(traced, settle, lease_context, settle_context):
+    """An untraced message is leased and settled by calls with these contexts. Returns its id."""
+    channel, stub = stub_of(traced)
+    with channel, Client(traced.addr, timeout=30) as client:
+        client.create_queue("q", fairness_header="tenant")
+        message_id = client.enqueue("q", {"tenant": "acme"})
+        leases = stub.Lease(service_pb2.LeaseRequest(queue="q", max_in_flight=1), metadata=lease_context)
+        message = next(iter(leases)).messages[0]
+        lease_id = message.metadata.lease_id
+        settle(stub, message_id, lease_id, settle_context)
+        leases.cancel()
+    return message_id
+
+
+def ack(stub, message_id, lease_id, metadata):
+    stub.Ack(service_pb2.AckRequest(queue="q", message_id=message_id, lease_id=lease_id), metadata=metadata)
+
+
+def nack(stub, message_id, lease_id, metadata):
+    request = service_pb2.NackRequest(queue="q", message_id=message_id, lease_id=lease_id, delay_ms=60_000)
+    stub.Nack(request, metadata=metadata)
+
+
+def settle_ack(stub, message_id, lease_id, metadata):
+    group = service_pb2.AckGroup(queue="q", message_ids=[message_id], lease_id=lease_id)
+    (answer,) = stub.Settle(iter([service_pb2.SettleRequest(sequence=1, acks=[group])]), metadata=metadata)
+    assert not answer.failures
+
+
+def settle_nack(stub, message_id, lease_id, metadata):
+    request = service_pb2.NackRequest(queue="q", message_id=message_id, lease_id=lease_id, delay_ms=60_000)
+    (answer,) = stub.Settle(iter([service_pb2.SettleRequest(sequence=1, nacks=[request])]), metadata=metadata)
+    assert not answer.failures
+
+
+@pytest.mark.parametrize(
+    "settle,name", [(ack, "fila.ack"), (nack, "fila.nack"), (settle_ack, "fila.ack"), (settle_nack, "fila.nack")]
+)
+def test_what_a_traced_call_leases_and_settles_is_in_its_trace(collector, traced, settle, name):
+    """Also when nobody traced the message before, unary and on streams."""
+    message_id = takes_and_settles(traced, settle, context(7), context(8))
+    spans = by_name(collector, 2)
+    for operation, number in (("fila.lease", 7), (name, 8)):
+        span = spans[operation]
+        assert (int.from_bytes(span.trace_id, "big"), int.from_bytes(span.parent_span_id, "big")) == (number, number)
+        shown = attributes(span)
+        assert (shown["queue_id"], shown["msg_id"], shown["fairness_key"]) == ("q", message_id, "acme")
+        assert not span.links
+
+
+@pytest.mark.parametrize("settle", [ack, settle_nack])
+def test_a_caller_that_is_not_sampled_makes_no_span(collector, traced, settle):
+    takes_and_settles(traced, settle, context(7, "00"), context(8, "00"))
+    assert traced.stop() == 0
+    assert collector.spans == []
+
+
+def test_what_a_traced_stream_enqueues_is_in_its_trace_unless_the_message_says_otherwise(collector, traced):
+    channel, stub = stub_of(traced)
+    with channel, Client(traced.addr, timeout=30) as client:
+        client.create_queue("q")
+        own = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+        messages = [
+            service_pb2.EnqueueRequest(payload=b"x"),
+            service_pb2.EnqueueRequest(payload=b"x", headers=own),
+        ]
+        request = service_pb2.EnqueueBatchRequest(queue="q", messages=messages, sequence=1)
+        (answer,) = stub.EnqueueStream(iter([request]), metadata=context(9))
+        assert len(answer.results) == 2
+    spans = eventually(lambda: collector.spans if len(collector.spans) == 2 else None, "two spans")
+    assert {span.name for _, span in spans} == {"fila.enqueue"}
+    assert {span.trace_id.hex() for _, span in spans} == {f"{9:032x}", TRACE}
+
+
+def test_a_traced_consumer_of_a_traced_message_links_to_its_producer(collector, traced):
+    channel, stub = stub_of(traced)
+    with channel, Client(traced.addr, timeout=30) as client:
+        client.create_queue("q")
+        message_id = client.enqueue("q", {"traceparent": f"00-{TRACE}-{SPAN}-01"})
+        leases = stub.Lease(service_pb2.LeaseRequest(queue="q"), metadata=context(7))
+        ack(stub, message_id, next(iter(leases)).messages[0].metadata.lease_id, context(7))
+        leases.cancel()
+    spans = by_name(collector, 3)
+    assert spans["fila.enqueue"].trace_id.hex() == TRACE
+    for name in ("fila.lease", "fila.ack"):
+        assert int.from_bytes(spans[name].trace_id, "big") == 7
+        (link,) = spans[name].links
+        assert (link.trace_id.hex(), link.span_id.hex()) == (TRACE, SPAN)

@@ -58,7 +58,7 @@ def test_an_enqueue_is_noted_for_sampled_messages_alone():
     tracer = Tracer(DRIVER.state)
     tracer.enqueued([sent(SAMPLED), sent(UNSAMPLED), sent("")], [START, START + 1, START + 2], 1, 2)
     (note,) = tracer.take()
-    assert note == (Operation.ENQUEUE, PARENT, "q", IDS.text(START), "acme", 1, 2, "", None)
+    assert note == (Operation.ENQUEUE, PARENT, "q", IDS.text(START), "acme", 1, 2, "", None, None)
     assert tracer.take() == []
     assert tracer.noted == 1
 
@@ -74,7 +74,7 @@ def test_a_lease_is_noted_by_the_header_in_the_record():
     tracer = Tracer(DRIVER.state)
     lease(tracer, stored(SAMPLED), stored(UNSAMPLED), stored(""), b"", stored("")[:3])
     (note,) = tracer.take()
-    assert note == (Operation.LEASE, PARENT, "q", IDS.text(START), "acme", 1, 2, "", None)
+    assert note == (Operation.LEASE, PARENT, "q", IDS.text(START), "acme", 1, 2, "", None, None)
 
 
 def test_a_header_that_is_cut_off_or_not_text_is_no_header():
