@@ -48,17 +48,21 @@ class FilaAdmin:
         self._defaults = defaults
         self._lua = lua
 
-    async def create_queue(self, request: pb.CreateQueueRequest, _: Context) -> pb.CreateQueueResponse:
+    async def create_queue(self, request: pb.CreateQueueRequest, context: Context) -> pb.CreateQueueResponse:
         record = read_queue(request, self._defaults, self._lua, self._broker.now())
         await self._broker.create_queue(record)
+        log.info("queue created", queue=record.name, settings=_named(request.config), by=context.peer())
         return pb.CreateQueueResponse(queue_id=record.name)
 
-    async def update_queue(self, request: pb.UpdateQueueRequest, _: Context) -> pb.UpdateQueueResponse:
+    async def update_queue(self, request: pb.UpdateQueueRequest, context: Context) -> pb.UpdateQueueResponse:
         record = await self._broker.update_queue(request.queue, read_settings(request.config))
+        log.info("queue updated", queue=record.name, settings=_named(request.config), by=context.peer())
         return pb.UpdateQueueResponse(config=write_settings(record))
 
-    async def delete_queue(self, request: pb.DeleteQueueRequest, _: Context) -> pb.DeleteQueueResponse:
-        return pb.DeleteQueueResponse(messages_deleted=await self._broker.delete_queue(request.queue, request.force))
+    async def delete_queue(self, request: pb.DeleteQueueRequest, context: Context) -> pb.DeleteQueueResponse:
+        deleted = await self._broker.delete_queue(request.queue, request.force)
+        log.info("queue deleted", queue=request.queue, messages=deleted, by=context.peer())
+        return pb.DeleteQueueResponse(messages_deleted=deleted)
 
     async def list_queues(self, request: pb.ListQueuesRequest, _: Context) -> pb.ListQueuesResponse:
         found, more = self._broker.list_queues(request.cursor, min(request.limit or MAX_PAGE, MAX_PAGE))
@@ -70,8 +74,9 @@ class FilaAdmin:
         return await write_stats(await self._broker.stats(request.queue, read_order(request)))
 
     async def set_config(self, request: pb.SetConfigRequest, context: Context) -> pb.SetConfigResponse:
-        before = await self._broker.set_config(request.key, request.value, context.peer())
-        log.info("config set", key=request.key, before=before, now=request.value, by=context.peer())
+        await self._broker.set_config(request.key, request.value, context.peer())
+        # Its value may be a secret that scripts use.
+        log.info("config set", key=request.key, value_bytes=_size(request.value), by=context.peer())
         return pb.SetConfigResponse()
 
     async def get_config(self, request: pb.GetConfigRequest, _: Context) -> pb.GetConfigResponse:
@@ -92,7 +97,7 @@ class FilaAdmin:
     async def delete_config(self, request: pb.DeleteConfigRequest, context: Context) -> pb.DeleteConfigResponse:
         before = await self._broker.set_config(request.key, None, context.peer())
         if before is not None:
-            log.info("config removed", key=request.key, before=before, by=context.peer())
+            log.info("config removed", key=request.key, value_bytes=_size(before), by=context.peer())
         return pb.DeleteConfigResponse(existed=before is not None)
 
     async def explain(self, request: pb.ExplainRequest, _: Context) -> pb.ExplainResponse:
@@ -429,3 +434,12 @@ def _write_waits(waits: WaitSums) -> pb.WaitStats:
         parts={part: mean(ns) for part, ns in waits.parts.items()},
         throttles={key: mean(ns) for key, ns in waits.throttles.items()},
     )
+
+
+def _named(config: pb.QueueConfig) -> list[str]:
+    """The settings that a request gives, without what they are set to."""
+    return [field.name for field, _ in config.ListFields()]
+
+
+def _size(value: str) -> int:
+    return len(value.encode())

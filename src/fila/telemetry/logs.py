@@ -1,7 +1,8 @@
 """Structured logs: one JSON object per line in production, pretty on a terminal.
 
 Rules:
-- Everything goes through here, libraries that use `logging` included, to one stream in one form.
+- Everything goes through here, libraries that use `logging` included, to one stream in one form. Of libraries only
+  warnings and worse: what they say at lower levels may show anything, such as the metadata of calls.
 - A log never holds what users send. Values named as payloads or headers are redacted wherever they are nested, bytes
   are shown by length, and objects by type, since their text could show a message. Tracebacks come without local
   variables.
@@ -20,6 +21,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from fila.config import LogConfig
 
+OURS = "fila"
 REDACTED = "[redacted]"
 REDACTED_KEYS = frozenset({"payload", "payloads", "headers", "header"})
 
@@ -50,7 +52,8 @@ def configure(config: LogConfig, stream: TextIO | None = None) -> None:
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(max(level, logging.WARNING))
+    logging.getLogger(OURS).setLevel(level)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
