@@ -121,6 +121,21 @@ class TestADeadLetter:
         assert [one.kind for _, one in death.attempts] == [Failed.RETURNED, Failed.EXPIRED, Failed.EXPIRED]
         assert driver.queue("m").counters.expired == 2
 
+    def test_by_a_script_only_what_was_nacked(self, driver):
+        """An expired lease and a lost consumer are nothing that a consumer said: they are left to `max_attempts`."""
+        driver.create("s", script="function on_failure(msg) return { action = 'dlq' } end")
+        driver.send("s")
+        consumer = driver.join("s", 1)
+        driver.settle_down()
+        driver.leave(consumer)
+        consumer = driver.join("s", 1)
+        driver.settle_down()
+        driver.advance(30_001)
+        assert (driver.queue("s").held, driver.queue("s.dlq").held) == (1, 0)
+        fail(driver, "s", consumer)
+        driver.settle_down()
+        assert (driver.queue("s").held, driver.queue("s.dlq").held) == (0, 1)
+
     def test_wakes_who_waits_for_dead_letters(self, driver, mortal):
         waiting = driver.join("m.dlq")
         seq = kill(driver, mortal)

@@ -1,0 +1,149 @@
+"""What the pages name exists: commands with their options, methods of the SDK, settings, metrics and links."""
+
+import re
+import shlex
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+
+import fila
+from fila import AsyncClient, Client
+from fila.cli.main import cli
+from fila.config import Config, load
+from fila.jobs import Counters
+from fila.telemetry.catalog import CATALOG
+from fila.v1 import admin_pb2, service_pb2
+
+ROOT = Path(__file__).parents[3]
+SERVICES = [
+    *admin_pb2.DESCRIPTOR.services_by_name.values(),
+    *service_pb2.DESCRIPTOR.services_by_name.values(),
+]
+PAGES = [ROOT / "README.md", ROOT / "llms.txt", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+JOBS = set(re.findall(r"# TYPE (\w+)", Counters().prometheus()))
+COLUMNS = {"fila_file", "fila_problem"}  # of pipelines, where a row comes from and what is wrong with it
+COMMAND = r"fila(?:-server)? [^|;&\n]*"
+
+
+def page(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def commands(text):
+    """Whole lines of shell in blocks, and what is written `fila ...` in a sentence."""
+    for kind, block in FENCE.findall(text):
+        if kind in {"sh", ""}:
+            yield from re.findall(
+                r"(?:^|[|;&(] *|[A-Z_]+=\S+ )(?:\.venv/bin/)?(fila(?:-server)? [^|;&\n]*)", block, re.MULTILINE
+            )
+    outside = FENCE.sub("", text)
+    yield from re.findall(rf"^    ({COMMAND})", outside, re.MULTILINE)
+    yield from re.findall(r"`(fila(?:-server)? [^`|]*)[`|]", outside)
+
+
+def words_of(command):
+    command = re.split(r"  +|\s#", command.strip())[0]  # a remark stands behind it
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_commands_and_options_exist(path):
+    wrong = []
+    for command in commands(path.read_text()):
+        program, *words = words_of(command)
+        if program == "fila-server":
+            known = {"--config", "--listen", "--data-dir", "--version", "--help"}
+        else:
+            found, known = cli, set()
+            while isinstance(found, click.Group) and words:
+                known |= {option for each in found.params for option in each.opts}
+                if words[0].startswith("-") or words[0] in {"...", "…"}:
+                    break
+                name = words.pop(0)
+                if "|" not in name and name not in found.commands:
+                    wrong.append(command)
+                    break
+                found = found.commands.get(name.split("|")[0], found)
+            known |= {option for each in found.params for option in (*each.opts, *each.secondary_opts)}
+            known |= {"--help", "-h"}
+        wrong += [
+            command
+            for word in words
+            if (bare := word.strip("[](),").split("=")[0]).startswith("--") and bare not in known
+        ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_methods_of_clients_exist(path):
+    named = re.findall(r"\bclient\.(\w+)", path.read_text())
+    assert [name for name in named if not (hasattr(Client, name) or hasattr(AsyncClient, name))] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_configurations_can_be_loaded(path, tmp_path):
+    for kind, block in FENCE.findall(path.read_text()):
+        if kind == "toml" and set(tomllib.loads(block)) & set(Config.__dataclass_fields__):
+            (tmp_path / "fila.toml").write_text(block)
+            load(tmp_path / "fila.toml", {})
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_settings_exist(path):
+    """Those that are written with their section."""
+    sections = {each.name: {one.name for one in fields(each.default_factory)} for each in fields(Config)}
+    named = re.findall(rf"`({'|'.join(sections)})\.(\w+)(?: = [^`]*)?`", path.read_text())
+    named += re.findall(rf"`\[({'|'.join(sections)})\] (\w+)(?: = [^`]*)?`", path.read_text())
+    assert [f"{section}.{key}" for section, key in named if key not in sections[section]] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_calls_of_the_contract_exist(path):
+    """What a page calls a call, an RPC or a method of a service."""
+    known = {method for service in SERVICES for method in service.methods_by_name}
+    named = re.findall(r"the `(\w+)` call|RPC is `(\w+)`|`(\w+)` of `Fila(?:Admin|Service)`", path.read_text())
+    assert {name for found in named for name in found if name} - known == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_metrics_exist(path):
+    known = {metric.name for metric in CATALOG}
+    prefixes = tuple(name.replace(".", "_") for name in known)
+    text = path.read_text()
+    exported = set(re.findall(r"`(fila_[a-z_]+)(?:\{[^`]*)?`", text)) - JOBS - COLUMNS
+    assert {name for name in exported if not name.startswith(prefixes)} == set()
+    named = set(re.findall(r"`(fila\.[a-z_]+\.[a-z_.]+)[`{]", text))
+    code = {name for name in named if (ROOT / "src" / "/".join(name.split(".")[:2])).exists()}
+    assert named - known - code == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_alerts_exist(path):
+    known = set(re.findall(r"alert: (\w+)", (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text()))
+    named = set(re.findall(r"`(Fila[A-Z]\w+)`", path.read_text()))
+    names = {service.name for service in SERVICES} | {*dir(fila), *fila.jobs.__all__}
+    assert named - known - names == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_links_lead_somewhere(path):
+    wrong = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", path.read_text())):
+        name, _, anchor = target.partition("#")
+        if re.match(r"\w+:", target):
+            continue
+        found = (path.parent / name).resolve() if name else path
+        if not found.exists():
+            wrong.append(target)
+        elif anchor and found.suffix == ".md":
+            titles = re.findall(r"^#+ (.*)$", found.read_text(), re.MULTILINE)
+            if anchor not in {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}:
+                wrong.append(target)
+    assert wrong == []
