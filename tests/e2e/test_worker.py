@@ -19,6 +19,7 @@ import pathlib, time
 from fila.jobs import App
 
 app = App()
+platform = app.breaker("platform")
 
 @app.task(queue="files")
 def write(name, text):
@@ -100,6 +101,7 @@ def test_a_worker_runs_what_a_program_enqueued_and_shows_it(folder, env, fila):
         shown = answer.read().decode()
     assert 'fila_jobs_total{queue="files",outcome="done"} 1' in shown
     assert "\nfila_jobs_redis_health 1\n" in shown, "while all is well"
+    assert '\nfila_jobs_breaker_state{platform="platform"} 0\n' in shown, "while all is well"
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(LONG) == 0
     text = log.read_text()

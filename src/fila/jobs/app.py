@@ -21,9 +21,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, overload
 
+from fila.jobs.breaker import BreakerSettings, BreakerStore, CircuitBreaker
 from fila.jobs.context import JobContext
 from fila.jobs.errors import InvalidSettings, Reject, TaskNotFound
-from fila.jobs.events import Hook
+from fila.jobs.events import BreakerChanged, Hook, emit
 from fila.jobs.factory import create_queue
 from fila.jobs.intake import Clock
 from fila.jobs.item import QueueItem
@@ -74,6 +75,7 @@ class App:
         self._clock: Clock = wall_clock
         self._max_in_flight: int | None = None
         self._hooks: list[Hook] = list(self.settings.hooks)
+        self._breakers: list[CircuitBreaker] = []
 
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
@@ -141,9 +143,19 @@ class App:
         """Workers for these queues, or for all that tasks go through. Their concurrency is that of each queue."""
         return Worker(self, settings or PoolSettings(), queues)
 
+    def breaker(
+        self, name: str, settings: BreakerSettings | None = None, *, store: BreakerStore | None = None
+    ) -> CircuitBreaker:
+        """A circuit breaker whose state the hooks of the app are told, also those that come later."""
+        breaker = CircuitBreaker(name, settings, store=store, hooks=[lambda event: emit(self._hooks, event)])
+        self._breakers.append(breaker)
+        return breaker
+
     def watch(self, hook: Hook) -> None:
         """Tell one more hook. For queues that are not connected yet, and for workers that are made from now on."""
         self._hooks.append(hook)
+        for breaker in self._breakers:
+            emit([hook], BreakerChanged(breaker.name, breaker.last_seen))
 
     def hold_at_most(self, jobs: int) -> None:
         """How many jobs of each queue this process may hold. For queues that are not connected yet."""

@@ -222,8 +222,8 @@ class CircuitBreaker:
         self.name = name
         self._store = store or LocalStore(settings)
         self._hooks = tuple(hooks)
-        self._told = State.CLOSED
-        emit(self._hooks, BreakerChanged(name, self._told))
+        self.last_seen = State.CLOSED  #: when it was last asked or told something
+        emit(self._hooks, BreakerChanged(name, self.last_seen))
 
     @property
     def state(self) -> State:
@@ -263,7 +263,7 @@ class CircuitBreaker:
         if answer.changed:
             level = logging.ERROR if answer.state is State.OPEN else logging.WARNING
             logger.log(level, "circuit breaker is %s", answer.state, extra={"breaker": self.name})
-        if answer.state is not self._told:  # by us, or by another process that shares the store
-            self._told = answer.state
+        if answer.state is not self.last_seen:  # changed by us, or by another process that shares the store
+            self.last_seen = answer.state
             emit(self._hooks, BreakerChanged(self.name, answer.state))
         return answer

@@ -81,6 +81,15 @@ def test_commands_and_options_exist(path):
     assert wrong == []
 
 
+def test_options_in_the_tables_of_the_command_exist():
+    def options(command):
+        own = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+        return own.union(*(options(each) for each in getattr(command, "commands", {}).values()))
+
+    named = re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", (ROOT / "docs" / "cli.md").read_text())
+    assert set(named) - options(cli) - {"--help"} == set()
+
+
 @pytest.mark.parametrize("path", PAGES, ids=page)
 def test_methods_of_clients_exist(path):
     named = re.findall(r"\bclient\.(\w+)", path.read_text())

@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from fila.jobs import (
+    App,
     Backpressure,
     BreakerSettings,
     CircuitBreaker,
@@ -57,6 +58,19 @@ def test_a_breaker_has_a_state_before_anything_went_wrong():
     counters = Counters()
     CircuitBreaker("platform", hooks=[counters])
     assert 'fila_jobs_breaker_state{platform="platform"} 0' in counters.prometheus()
+
+
+def test_a_breaker_of_an_app_is_seen_by_whoever_watches_later():
+    """As `fila worker --metrics` does, when the module with the breaker is imported already."""
+    app = App("memory://")
+    quiet, failing = app.breaker("quiet"), app.breaker("failing", BreakerSettings(failure_threshold=1))
+    failing.acquire().failure()
+    counters = Counters()
+    app.watch(counters)
+    assert counters.breaker_state == {"quiet": "closed", "failing": "open"}
+    for _ in range(5):
+        quiet.acquire().failure()
+    assert counters.breaker_state["quiet"] == "open"
 
 
 def test_a_breaker_that_another_process_opened_is_seen_by_whoever_asks():
