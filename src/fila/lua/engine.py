@@ -41,6 +41,8 @@ _RESERVE_BYTES = 128 * 1024
 _ARGUMENT_BYTES = 256
 #: So many headers go through the faster way in.
 _FEW_HEADERS = 4
+#: How long a script may take to compile, on the processor: everybody waits for it.
+COMPILE_MS = 10
 #: UTF-8 needs no more than this for a character.
 _CHARACTER_BYTES = 4
 
@@ -82,8 +84,10 @@ class Engine:
         limits: HookLimits,
         get_config: GetConfig,
         cpu_ns: Callable[[], int] = time.thread_time_ns,
+        *,
+        slow: bool = False,
     ) -> None:
-        """Compile and load the script.
+        """Compile and load the script. One that was slow before is watched closely from the start.
 
         Raises:
             InvalidArgument: it does not compile, fails while it is loaded, or defines no hook.
@@ -105,7 +109,7 @@ class Engine:
         myself = weakref.ref(self)
         define, self._enqueue_few, self._enqueue_many, self._fail, self._collect = runtime.execute(
             _SANDBOX,
-            runtime.table_from(_options(queue, limits)),
+            runtime.table_from(_options(queue, limits, slow)),
             _PATTERNS,
             cpu_ns,
             _reader(get_config),
@@ -207,11 +211,14 @@ def _flat(headers: Mapping[str, str]) -> list[str]:
     return texts
 
 
-def _options(queue: str, limits: HookLimits) -> dict[str, object]:
+def _options(queue: str, limits: HookLimits, slow: bool) -> dict[str, object]:
     return {
         "queue": queue,
         "limit_ns": limits.timeout_ms * 1_000_000,
         "limit_text": f"the time limit of {limits.timeout_ms} ms is over",
+        "compile_ns": COMPILE_MS * 1_000_000,
+        "compile_text": f"it takes more than {COMPILE_MS} ms to compile",
+        "slow": slow,
         "max_key_bytes": limits.max_key_bytes,
         "max_delay_ms": limits.max_delay_ms,
         "max_throttle_keys": MAX_THROTTLE_KEYS,

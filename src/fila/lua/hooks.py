@@ -14,7 +14,7 @@ from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from fila.core.policy import Placement, Verdict
-from fila.lua.breaker import Breaker, Watch
+from fila.lua.breaker import Breaker
 from fila.lua.engine import Engine, FailureKind, GetConfig, HookFailed
 from fila.lua.limits import HookLimits
 
@@ -89,7 +89,7 @@ class Hooks:
         self._enqueue_breaker, self._failure_breaker = (
             Breaker(limits.breaker_failures, limits.breaker_cooldown_ms) for _ in range(2)
         )
-        self._watch = Watch()
+        self._slow = False
         self._on_open = on_open
         self._clock_ns = clock_ns
 
@@ -101,7 +101,7 @@ class Hooks:
         if not breaker.allows(now_ns):
             stats.bypassed += 1
             return Placement()
-        watched, began = self._watch.begin(), self._clock_ns()
+        began = self._clock_ns()
         try:
             placement = (self._engine or self._afresh()).enqueue(headers, payload_size)
         except Exception as error:  # noqa: BLE001 - a hook never hurts the broker
@@ -109,7 +109,7 @@ class Hooks:
             placement = Placement()
         else:
             breaker.succeeded()
-        self._took("on_enqueue", stats, breaker, self._clock_ns() - began, watched, now_ns)
+        self._took(stats, self._clock_ns() - began)
         return placement
 
     def on_failure(
@@ -122,7 +122,7 @@ class Hooks:
         if not breaker.allows(now_ns):
             stats.bypassed += 1
             return Verdict()
-        watched, began = self._watch.begin(), self._clock_ns()
+        began = self._clock_ns()
         try:
             verdict = (self._engine or self._afresh()).fail(headers, message_id, attempts, error)
         except Exception as failure:  # noqa: BLE001 - a hook never hurts the broker
@@ -130,7 +130,7 @@ class Hooks:
             verdict = Verdict()
         else:
             breaker.succeeded()
-        self._took("on_failure", stats, breaker, self._clock_ns() - began, watched, now_ns)
+        self._took(stats, self._clock_ns() - began)
         return verdict
 
     def is_open(self, hook: HookName, now_ns: int) -> bool:
@@ -139,7 +139,7 @@ class Hooks:
         return not breaker.allows(now_ns)
 
     def _afresh(self) -> Engine:
-        self._engine = engine = self._make()
+        self._engine = engine = self._make(slow=self._slow)
         return engine
 
     def _failed(self, hook: HookName, stats: HookStats, breaker: Breaker, error: Exception, now_ns: int) -> None:
@@ -148,28 +148,19 @@ class Hooks:
             kind = error.kind
             if error.exhausted:
                 self._engine = None
+                self._slow = self._slow or kind == "timeout"
         stats.failures[kind] += 1
         stats.last_error = str(error)[:MAX_ERROR]
         if breaker.failed(now_ns):
-            self._opened(hook, stats, kind)
+            stats.opened += 1
+            if self._on_open is not None:
+                self._on_open(self._queue, hook, kind, stats.last_error)
 
-    def _opened(self, hook: HookName, stats: HookStats, kind: FailureKind) -> None:
-        stats.opened += 1
-        if self._on_open is not None:
-            self._on_open(self._queue, hook, kind, stats.last_error)
-
-    def _took(
-        self, hook: HookName, stats: HookStats, breaker: Breaker, duration_ns: int, watched: int, now_ns: int
-    ) -> None:
+    def _took(self, stats: HookStats, duration_ns: int) -> None:
         stats.calls += 1
         duration_us = duration_ns // 1000
         stats.duration_us += duration_us
         stats.durations[bisect_right(BUCKETS_US, duration_us)] += 1
-        if self._watch.end(watched, duration_ns) and breaker.allows(now_ns):
-            stats.failures["timeout"] += 1
-            stats.last_error = "the hook takes too long on every message, though no call exceeds its limit"
-            breaker.open(now_ns)
-            self._opened(hook, stats, "timeout")
 
 
 class DryRun:

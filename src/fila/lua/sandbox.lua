@@ -5,7 +5,7 @@
 --   os, io, package, coroutine, collectgarbage, raw access or Python, and no setmetatable, so no metamethod of a script,
 --   no finalizer (no hook fires inside one) and no weak table ever exists.
 -- * Time: a count hook looks at the clock. Whatever it ends stays ended: `pcall` does not catch it. A function in C that
---   could take long without the hook noticing is replaced by one that cannot.
+--   could take long without the hook noticing is replaced by one that cannot: it takes less at a time, and looks.
 -- * Memory: the broker's allocator refuses. A script may catch that; it then still has its time limit.
 -- * Only strings, numbers, booleans and nil go back to the broker. It turns nothing else of a script's into Python.
 -- * Python pushes strings unprotected: running out of memory there would end the process. So `lift` takes the limit away
@@ -17,12 +17,13 @@ local error, next, pairs, pcall, rawset, select, setmetatable, tostring, type, x
   error, next, pairs, pcall, rawset, select, setmetatable, tostring, type, xpcall
 local load, collectgarbage = load, collectgarbage
 local getinfo, getmetatable, sethook = debug.getinfo, debug.getmetatable, debug.sethook
-local find, gsub, match, rep, sub = string.find, string.gsub, string.match, string.rep, string.sub
+local find, format, gsub, rep, sub = string.find, string.format, string.gsub, string.rep, string.sub
 local mathtype, tointeger = math.type, math.tointeger
-local insert, remove, unpack = table.insert, table.remove, table.unpack
+local concat, insert, remove, unpack = table.concat, table.insert, table.remove, table.unpack
 local utf8len = utf8.len
 
 local queue, limit_ns, limit_text = options.queue, options.limit_ns, options.limit_text
+local compile_ns, compile_text = options.compile_ns, options.compile_text
 local max_key_bytes, max_throttle_keys = options.max_key_bytes, options.max_throttle_keys
 local max_weight, max_cost, max_priority = options.max_weight, options.max_cost, options.max_priority
 local max_delay_ms = options.max_delay_ms
@@ -33,21 +34,40 @@ local MAX_ERROR_BYTES = 400
 -- Longer lists are refused by what walks them in C. A table's length can be forged with a few entries.
 local MAX_LIST = 100000
 local MAX_CONFIG_KEY_BYTES = 255
--- Lua's compiler needs quadratic time for some texts, such as an endless "a and a and a".
-local MAX_COMPILE_NS = 50000000
+-- Lua's compiler needs quadratic time for some texts, such as an endless "a and a and a", and no hook fires in it. It is
+-- given so many bytes at a time, and the time is looked at in between.
+local COMPILED_BYTES = 128
+-- Values that string.format takes, and bytes of those that it quotes: with "%q" some bytes take as long as a hundred others.
+local MAX_FORMATTED = 250
+local MAX_QUOTED_BYTES = 8192
+-- Items that table.concat joins at a time. Writing a number takes long.
+local JOINED = 500
+-- From how much on the time is looked at after a function that goes over it.
+local LONG = 4096
 
 -- Instructions between two looks. Few, because one instruction can copy, compare or collect a whole memory limit.
-local STRIDE = 50
--- A script that uses little memory cannot make an instruction slow, so only each eighth tick reads the clock.
-local CALM_KB = 128
+local STRIDE = 16
+-- A script that uses little memory cannot make an instruction very slow, so only each fourth tick reads the clock.
+local CALM_KB, CALM_TICKS = 96, 3
+-- When instructions took so long since the last look, they are watched one by one until the call ends; and in so many
+-- calls from the start, after one that had to be ended.
+local SLOW_NS, SLOW_CALLS = 1000000, 100
 
-local ticks, began, killed = 0, nil, nil
+local ticks, began, seen, killed = 0, nil, nil, nil
 -- Whether the script runs, not what is around it.
 local inside = false
+-- In how many calls its instructions are watched one by one.
+local slow = options.slow and SLOW_CALLS or 0
 local calm = 0
+local tick
 
 local function enter()
-  ticks, began, killed, inside = 0, nil, nil, true
+  if slow > 0 then
+    slow = slow - 1
+    if slow == 0 then sethook(tick, "", STRIDE) end
+  end
+  ticks, began, seen, killed = 0, nil, nil, nil
+  inside = true -- last: a tick may come in between
 end
 
 -- Where the script is: "script:LINE: ".
@@ -60,16 +80,29 @@ local function where(level)
   return ""
 end
 
-local function tick()
+-- Look at the clock now.
+local function look()
   if not inside then return end
-  ticks = ticks + 1
-  if ticks & 7 ~= 0 and not killed and collectgarbage("count") < calm then return end
   local now = clock()
-  if began == nil then began = now end
+  if began == nil then
+    seen = now -- first: a tick may come in between
+    began = now
+  end
+  if slow == 0 and now - seen > SLOW_NS then
+    slow = 1
+    sethook(tick, "", 1)
+  end
+  seen = now
   if killed or now - began >= limit_ns then
     killed = killed or where(3) .. limit_text
     error(killed, 0)
   end
+end
+
+function tick()
+  ticks = ticks + 1
+  if ticks & CALM_TICKS ~= 0 and slow == 0 and not killed and collectgarbage("count") < calm then return end
+  return look()
 end
 
 -- Limits cannot be caught, not even by accident: where memory or stack are used up, the hook itself may fail to run.
@@ -131,7 +164,7 @@ local function copied(from, ...)
   return to
 end
 
-local safe_string = copied(string, "byte", "char", "format", "len", "lower", "reverse", "sub", "upper")
+local safe_string = copied(string, "byte", "char", "len", "lower", "reverse", "sub", "upper")
 local raw = copied(string, "byte", "char", "find", "gmatch", "gsub", "match", "sub")
 raw.concat, raw.unpack, raw.tointeger = table.concat, unpack, tointeger
 raw.error, raw.type, raw.tostring = error, type, tostring
@@ -140,14 +173,48 @@ for name, f in pairs(load(patterns_source, OURS, "t", {})(raw)) do safe_string[n
 -- In C, repeating nothing 2^63 times takes as long as it sounds.
 function safe_string.rep(s, n, separator)
   if s == "" and (separator == nil or separator == "") then return "" end
+  look()
   return rep(s, n, separator)
 end
 
-local safe_table = copied(table, "concat", "pack", "unpack")
+function safe_string.format(template, ...)
+  local count = select("#", ...)
+  if count > MAX_FORMATTED then error("format: there must not be more than " .. MAX_FORMATTED .. " values", 2) end
+  if type(template) == "string" and find(template, "%q", 1, true) then
+    local bytes = 0
+    for i = 1, count do
+      local value = select(i, ...)
+      if type(value) == "string" then bytes = bytes + #value end
+    end
+    if bytes > MAX_QUOTED_BYTES then
+      error("format: with %q the values must not exceed " .. MAX_QUOTED_BYTES .. " bytes", 2)
+    end
+  end
+  look()
+  return format(template, ...)
+end
+
+local safe_table = copied(table, "pack", "unpack")
+
+function safe_table.concat(list, separator, first, last)
+  first = first or 1
+  if last == nil and type(list) == "table" then last = #list end
+  if mathtype(first) ~= "integer" or mathtype(last) ~= "integer" or last - first < JOINED or first > last then
+    return concat(list, separator, first, last)
+  end
+  local parts, n = {}, 0
+  for from = first, last, JOINED do
+    look()
+    n = n + 1
+    parts[n] = concat(list, separator, from, last - from < JOINED and last or from + JOINED - 1)
+  end
+  return safe_table.concat(parts, separator)
+end
 
 local function check_list(list, name)
   if type(list) ~= "table" then error("bad argument #1 to '" .. name .. "' (table expected, got " .. type(list) .. ")", 3) end
   if #list > MAX_LIST then error(name .. ": a list must not exceed " .. MAX_LIST .. " items", 3) end
+  if #list > LONG then look() end
 end
 
 function safe_table.insert(list, ...)
@@ -346,12 +413,24 @@ local function fail(id, attempts, problem, ...)
   return true, action == "dlq", delay
 end
 
+-- The text of a script, a little at a time, until its time is over.
+local function pieces(source)
+  local start, at = clock(), 1
+  return function()
+    if clock() - start > compile_ns then
+      killed = compile_text
+      error(killed, 0)
+    end
+    local piece = sub(source, at, at + COMPILED_BYTES - 1)
+    at = at + COMPILED_BYTES
+    return piece
+  end
+end
+
 -- Compiles and runs the script. Which hooks it defines, or what is wrong with it.
 local function define(source)
-  local start = clock()
-  local chunk, problem = load(source, SCRIPT, "t", environment)
+  local chunk, problem = load(pieces(source), SCRIPT, "t", environment)
   if chunk == nil then return failure(problem) end
-  if clock() - start > MAX_COMPILE_NS then return false, "timeout", "it takes too long to compile" end
   local ok
   enter()
   ok, problem = xpcall(chunk, located)
@@ -368,8 +447,9 @@ local function collect()
   collectgarbage()
 end
 
--- A script lives in little memory, and most of what a call makes is garbage after it: fewer, larger rounds cost less.
-collectgarbage("incremental", 400)
+-- A script lives in little memory, and most of what a call makes is garbage after it: rounds that let memory double keep
+-- nearly all scripts calm.
+collectgarbage("incremental", 200)
 calm = collectgarbage("count") + CALM_KB
-sethook(tick, "", STRIDE)
+sethook(tick, "", slow > 0 and 1 or STRIDE)
 return define, enqueue_few, enqueue_many, fail, collect

@@ -81,7 +81,7 @@ ENDLESS = [
     endless("long numbers by tonumber", "local s = ('f'):rep(400000) while true do tonumber(s, 16) end"),
     endless("upper and lower", "local s = ('x'):rep(200000) while true do s:upper() end"),
     endless("reversing", "local s = ('x'):rep(200000) while true do s:reverse() end"),
-    endless("formatting", "local s = ('x'):rep(100000) while true do string.format('%s%q', s, s) end"),
+    endless("formatting", "local s = ('x'):rep(100000) while true do string.format('%s%s', s, s) end"),
     endless("joining", "local t = {} for i = 1, 20000 do t[i] = 'x' end while true do table.concat(t) end"),
     endless(
         "inserting in front",
@@ -100,7 +100,12 @@ ENDLESS = [
         "strings of zeros ordered",
         "local a, b = ('\\0'):rep(200000), ('\\0'):rep(200000) while true do local _ = a < b end",
     ),
-    endless("quoting zeros", "local s = ('\\0'):rep(90000) while true do string.format('%q', s) end"),
+    endless("quoting zeros", "local s = ('\\0'):rep(8000) while true do string.format('%q', s) end"),
+    endless(
+        "strings of zeros ordered without much memory",
+        "local a, b = ('\\0'):rep(40000), ('\\0'):rep(40000) while true do " + "if a < b then end " * 200 + "end",
+    ),
+    endless("joining numbers", "local t = {} for i = 1, 9000 do t[i] = i / 3 end while true do table.concat(t) end"),
     endless("many results", "local s = ('x'):rep(20000) while true do s:byte(1, -1) utf8.codepoint(s, 1, -1) end"),
     endless(
         "emptied table",
@@ -241,6 +246,8 @@ ABSENT = [
     absent("deep C recursion", "local function f() return (('x'):gsub('x', f)) end return f()"),
     absent("deep pcall recursion", "local function f() local _, e = pcall(f) error(e, 0) end f()"),
     absent("string.rep beyond all limits", "return ('x'):rep(1 << 62)"),
+    absent("quoting much at a time", "string.format('%q', ('\\1'):rep(90000))"),
+    absent("formatting many values", "string.format(('%.99f'):rep(251), table.unpack({}, 1, 251))"),
     absent("enormous format", "return string.format('%99999d', 1)"),
     absent("too many captures", "return ('a'):find(('(a?)'):rep(40))"),
     absent("malformed pattern", "return ('a'):find('[a')"),

@@ -10,8 +10,8 @@ FOLDER = Path(fila.lua.__file__).parent
 
 #: In C, and bounded by the size of what it is given, which the memory limit bounds.
 LINEAR = {
-    "string.byte", "string.char", "string.format", "string.len", "string.lower", "string.reverse", "string.sub",
-    "string.upper", "table.concat", "table.pack", "table.unpack", "tonumber", "utf8.char", "utf8.codepoint",
+    "string.byte", "string.char", "string.len", "string.lower", "string.reverse", "string.sub",
+    "string.upper", "table.pack", "table.unpack", "tonumber", "utf8.char", "utf8.codepoint",
     "utf8.codes", "utf8.len", "utf8.offset",
 }  # fmt: skip
 #: In C, and quick whatever it is given. Without metatables of a script's own, none of them calls back.
@@ -30,7 +30,9 @@ OURS = {
     "fila.get",  # lifts the memory limit while Python returns a string
     "pcall",  # does not catch limits
     "string.find", "string.gmatch", "string.gsub", "string.match",  # bounded in C or done in Lua
+    "string.format",  # takes so much at a time
     "string.rep",  # does not repeat nothing for ever
+    "table.concat",  # joins so many at a time
     "table.insert", "table.remove",  # refuse forged lengths
     "table.move", "table.sort",  # done in Lua
 }  # fmt: skip
@@ -42,7 +44,7 @@ TABLES = {"fila", "math", "string", "table", "utf8"}
 WALK = """
 local assert, debug, next, tostring, type = assert, debug, next, tostring, type
 local sandbox, patterns = ...
-local options = {queue = "q", limit_ns = 1e9, limit_text = "", max_key_bytes = 255, max_throttle_keys = 32,
+local options = {queue = "q", limit_ns = 1e9, limit_text = "", compile_ns = 1e9, compile_text = "", max_key_bytes = 255, max_throttle_keys = 32,
   max_weight = 1000, max_cost = 1000, max_priority = 255, max_delay_ms = 1000}
 local define = load(sandbox, "=fila")(options, patterns, function() return 0 end, nil, nil, nil)
 debug.sethook()
