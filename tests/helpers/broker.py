@@ -27,11 +27,12 @@ from fila.broker.engine import Engine
 from fila.broker.journal import Journal
 from fila.broker.queue import QueueState
 from fila.broker.recovery import recover
+from fila.broker.scripts import Scripting
 from fila.broker.search import Query, Search, finish
 from fila.broker.settle import token_text
 from fila.broker.state import BrokerState
 from fila.broker.stats import KeyOrder, QueueStats, look
-from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
+from fila.config import JournalConfig, LimitsConfig, LuaConfig, SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, StoreBusy, StoreFailed, StoreFull
 from fila.core.leases import Grant
@@ -151,10 +152,12 @@ class Driver:
         *,
         limits: LimitsConfig | None = None,
         journal: JournalConfig | None = None,
+        scripting: Scripting | None = None,
         **scheduler: int,
     ) -> None:
         self.store = WatchedStore(store or MemoryStorage())
         self.limits = limits or LimitsConfig()
+        self.scripting = scripting or Scripting(LuaConfig(tick_ms=1000, max_time_percent=100))
         self.journaling = journal or JournalConfig(enabled=True)
         self.scheduler = SchedulerConfig(**scheduler)
         self.now = START
@@ -165,7 +168,7 @@ class Driver:
         """What a crash leaves: the store alone."""
         if store is not None:
             self.store.inner = store
-        self.state: BrokerState = recover(self.store, NODE, self.limits)
+        self.state: BrokerState = recover(self.store, NODE, self.limits, self.scripting)
         self.journal = Journal(self.store, self.journaling)
         self.engine = Engine(self.state, self.store, self.scheduler, self.journal)
 

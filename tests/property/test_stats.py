@@ -69,7 +69,7 @@ def compare(driver, consumers):
         mine = [seq for seq, name in ready.items() if name == key.fairness_key]
         assert key.oldest_at == min(mine, default=0)
     assert sum(key.share for key in told.keys) == pytest.approx(1 if any(key.delivered for key in told.keys) else 0)
-    assert sum(key.entitlement for key in told.keys) == pytest.approx(1 if told.keys else 0)
+    assert sum(key.entitlement for key in told.keys) == pytest.approx(1 if ready else 0)
     held = {one.consumer.number: one.consumer.in_flight for one in consumers}
     assert {one.number: one.in_flight for one in told.consumers} == held
 

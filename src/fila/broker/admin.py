@@ -6,6 +6,7 @@ from functools import partial
 from fila.broker.admission import check_queue_name
 from fila.broker.commands import CreateQueue, DeleteQueue, UpdateQueue
 from fila.broker.queue import QueueState, dead_letter_name
+from fila.broker.scripts import SCRIPT_SETTINGS
 from fila.broker.state import BrokerState
 from fila.broker.tick import Tick
 from fila.core.errors import InvalidArgument, LimitExceeded, NotNow, QueueAlreadyExists, QueueNotFound, quoted
@@ -15,8 +16,6 @@ from fila.storage.codec import QueueRecord
 
 DEAD_LETTER_SETTINGS = {"visibility_timeout_ms", "quantum"}
 """What can be set of a dead-letter queue, besides pausing it."""
-SCRIPT_SETTINGS = {"script", "script_timeout_ms", "script_memory_bytes"}
-"""What makes hooks begin anew, with nothing in their memory."""
 
 
 def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
@@ -35,6 +34,8 @@ def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
         dedup_window_ms=0,
         source=record.name,
     )
+    state.scripts.check_limits(record, SCRIPT_SETTINGS)
+    state.scripts.check_memory(record)
     hooks = state.scripts.compile(record)
     for made in (QueueState(record, state.throttles, hooks), QueueState(graves, state.throttles)):
         tick.batch.put(Family.QUEUES, made.prefix, codec.queue(made.record))
@@ -42,15 +43,19 @@ def plan_create(state: BrokerState, tick: Tick, command: CreateQueue) -> None:
 
 
 def plan_update(state: BrokerState, tick: Tick, command: UpdateQueue) -> QueueRecord:
-    """Raises QueueNotFound, or InvalidArgument for a script that cannot be used or what a dead-letter queue has not."""
+    """Raises QueueNotFound, InvalidArgument for a script that cannot be used or what a dead-letter queue has not, or
+    LimitExceeded.
+    """
     queue = state.queue(command.name)
     if queue.record.source and not command.changes.keys() <= {*DEAD_LETTER_SETTINGS, "paused"}:
         raise InvalidArgument(f"of a dead-letter queue only {' and '.join(sorted(DEAD_LETTER_SETTINGS))} can change")
     record = replace(queue.record, **command.changes)
     changed = SCRIPT_SETTINGS & command.changes.keys()
+    state.scripts.check_limits(record, changed)
+    state.scripts.check_memory(record, queue.record)
     hooks = state.scripts.compile(record) if changed else queue.hooks
     tick.batch.put(Family.QUEUES, queue.prefix, codec.queue(record))
-    tick.on_commit.append(lambda: queue.configure(record, hooks))
+    tick.on_commit.append(partial(state.configure, queue, record, hooks))
     return record
 
 
@@ -90,7 +95,7 @@ def _plan_removal(tick: Tick, queue: QueueState) -> None:
 
 
 def _forget(state: BrokerState, queue: QueueState) -> None:
-    del state.queues[queue.name]
+    state.remove(queue)
     queue.close()
     for consumer in queue.consumers.all():
         consumer.end(QueueNotFound(queue.name))

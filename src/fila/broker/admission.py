@@ -52,6 +52,14 @@ def check_message(message: Incoming, headers: Mapping[str, str], limits: LimitsC
         raise LimitExceeded(f"dedup_key exceeds {limits.max_key_bytes} bytes")
 
 
+def check_headers(headers: Mapping[str, str], limits: LimitsConfig) -> None:
+    """Raises LimitExceeded for headers that no message may have."""
+    if len(headers) > limits.max_headers:
+        raise LimitExceeded(f"there are {len(headers)} headers, {limits.max_headers} are allowed")
+    if sum(len(name.encode()) + len(value.encode()) for name, value in headers.items()) > limits.max_header_bytes:
+        raise LimitExceeded(f"the headers exceed {limits.max_header_bytes} bytes")
+
+
 def check_delay(ms: int, limits: LimitsConfig, field: str = "delay_ms") -> None:
     """Raises InvalidArgument for a time that is negative or too long."""
     if not 0 <= ms <= limits.max_delay_ms:

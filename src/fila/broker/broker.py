@@ -11,6 +11,7 @@ from time import monotonic_ns
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fila.broker import settings
+from fila.broker.admission import check_headers
 from fila.broker.commands import (
     Command,
     CommitTransaction,
@@ -37,13 +38,14 @@ from fila.broker.redrive import source_of
 from fila.broker.search import Match, Query, Search, Steps
 from fila.broker.stats import KeyOrder, QueueStats, QueueSummary, look, summarize
 from fila.broker.transactions import Committing
-from fila.broker.trial import HookTrial, Subject, try_on
+from fila.broker.trial import MAX_WAITING, HookTrial, Subject, try_on
 from fila.core.consumers import Consumer
 from fila.core.errors import (
     ECHO,
     BrokerError,
     InvalidArgument,
     NoSuchMessage,
+    Overloaded,
     ShuttingDown,
     StoreFailed,
     StoreUnusable,
@@ -161,6 +163,9 @@ class Broker:
         self._stopping = False
         self._closed = False
         self.readers = Readers(self)
+        self._trying = asyncio.Lock()
+        self._trials = 0
+        """Calls that try a script or wait for it"""
         self.failed: asyncio.Future[None] = self._loop.create_future()
         """Raises when the broker cannot go on because of a defect of its own."""
         self._schedule()
@@ -290,6 +295,9 @@ class Broker:
             await asyncio.sleep(0)
         raise AssertionError("there is always an answer")
 
+    def waiting_for_hooks(self, queue: str) -> int:
+        return self._engine.waiting_for_hooks(queue)
+
     async def explain(self, queue_name: str, message_id: str, fairness_key: str) -> Explanation:
         """Why a message, the first of a key, or the next of all is still waiting.
 
@@ -315,17 +323,42 @@ class Broker:
             # It may have moved from where we had not looked yet to where we had.
         raise NoSuchMessage(f"message {message_id[:ECHO]} is not in queue {quoted(queue.name)}")
 
-    def try_hooks(self, queue_name: str, script: str, given: Subject, next_messages: int) -> list[HookTrial]:
+    async def try_hooks(self, queue_name: str, script: str, given: Subject, next_messages: int) -> list[HookTrial]:
         """What a script, or the queue's own, would decide about `given`, or about so many messages that come next:
-        fewer if it takes too long.
+        fewer if it takes too long. Lets others work in between, and takes one such call after another.
 
-        Raises QueueNotFound, or InvalidArgument for a script that cannot be used.
+        Raises QueueNotFound, InvalidArgument for a script that cannot be used, LimitExceeded, or Overloaded.
         """
         queue = self.state.queue(queue_name)
         if not (script or queue.record.script):
             raise InvalidArgument(f"queue {quoted(queue_name)} has no script: give one to try")
-        tried = self.state.scripts.try_out(queue.record, script)
-        return list(try_on(tried, self._next_of(queue, next_messages) if next_messages else iter([given])))
+        check_headers(given.headers, self.state.limits)
+        if self._trials >= MAX_WAITING:
+            raise Overloaded("too many scripts wait for being tried: try again later")
+        self._trials += 1
+        try:
+            async with self._trying:
+                return await self._try_hooks(queue, script, given, next_messages)
+        finally:
+            self._trials -= 1
+
+    async def _try_hooks(self, queue: QueueState, script: str, given: Subject, next_messages: int) -> list[HookTrial]:
+        scripts, budget = self.state.scripts, self.state.scripts.trial_budget
+        await self._time_for_trials()
+        tried = scripts.try_out(queue.record, script)
+        subjects = self._next_of(queue, next_messages) if next_messages else iter([given])
+        trials: list[HookTrial] = []
+        for trial in try_on(tried, subjects, lambda: budget.spent_ns):
+            if trial is not None:
+                trials.append(trial)
+            elif not budget.left:
+                await self._time_for_trials()
+        return trials
+
+    async def _time_for_trials(self) -> None:
+        budget = self.state.scripts.trial_budget
+        while not budget.begin():  # noqa: ASYNC110  # nothing happens but that time passes
+            await asyncio.sleep(budget.wait_ns() / 1e9)
 
     def _next_of(self, queue: QueueState, count: int) -> Iterator[Subject]:
         """What would be delivered next, if consumers asked for it now. Read as it is looked at."""
@@ -508,9 +541,12 @@ class Broker:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        due = self._engine.next_wakeup()
-        if due is not None:
-            self._alarm = self._loop.call_later(max(0.0, (due - now) / 1e9), self._schedule)
+        due, hooks_wait = self._engine.next_wakeup(), self._engine.hooks_wait_ns()
+        waits = [due - now] if due is not None else []
+        if hooks_wait:
+            waits.append(hooks_wait)
+        if waits:
+            self._alarm = self._loop.call_later(max(0.0, min(waits) / 1e9), self._schedule)
 
 
 def _nothing(_messages: int) -> None:

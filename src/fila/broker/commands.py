@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from fila.core.errors import BrokerError
 from fila.core.lifecycle import State
 from fila.core.pending import Lane
+from fila.core.policy import Verdict
 from fila.storage.codec import QueueRecord
 
 DEFAULT_PRIORITY = 5
@@ -65,6 +66,8 @@ class Enqueue:
     sequence: int = 0
     traced: bool = False
     """Whether each message is to say where it was put."""
+    answers: dict[Incoming, tuple[object, Any]] = field(default_factory=dict)
+    """What hooks said about messages, and which hooks; those that are missing are not judged yet."""
 
     @property
     def size(self) -> int:
@@ -134,6 +137,8 @@ class Settle:
     acks: list[AckGroup] = field(default_factory=list)
     nacks: list[Nack] = field(default_factory=list)
     extends: list[ExtendGroup] = field(default_factory=list)
+    answers: dict[Nack, tuple[object, Verdict]] = field(default_factory=dict)
+    """What hooks said about messages that are given back, and which hooks."""
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -293,6 +298,8 @@ class StageEnqueue:
     messages: list[Incoming]
     reply: Callable[[bool | BrokerError], None]
     ttl_ms: int = 0
+    answers: dict[Incoming, tuple[object, Any]] = field(default_factory=dict)
+    """As those of Enqueue."""
 
     @property
     def size(self) -> int:

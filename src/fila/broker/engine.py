@@ -15,6 +15,7 @@ from typing import Any
 
 from fila.broker.admin import plan_create, plan_delete, plan_update
 from fila.broker.admission import check_room
+from fila.broker.asking import Asking
 from fila.broker.claims import plan_ack_claims, plan_claim, plan_drop_group, plan_extend_claims
 from fila.broker.commands import (
     ALONE,
@@ -51,7 +52,7 @@ from fila.broker.tick import Arrivals, Delivery, Tick
 from fila.broker.transactions import plan_commit, plan_stage, plan_staged_sweep
 from fila.config import SchedulerConfig
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, Overloaded, StoreBusy, StoreFailed, StoreUnusable
+from fila.core.errors import BrokerError, Overloaded, ShuttingDown, StoreBusy, StoreFailed, StoreUnusable
 from fila.core.ids import NS_PER_MS
 from fila.core.schedule import Delayed
 from fila.storage import keys
@@ -100,6 +101,8 @@ class Load:
     """Room on the disk of the store, where that is known"""
     store_full: bool
     """Whether producers are refused because there is too little of it"""
+    hooks_waiting: int = 0
+    """Of the commands that wait, messages that wait for hooks"""
 
 
 @dataclass(slots=True)
@@ -121,6 +124,13 @@ class Engine:
         self._store = store
         self._config = config
         self._commands: deque[Command] = deque()
+        self._asking = Asking(state, store, config.max_queued_commands)
+        self._ready: deque[Command] = deque()
+        """Commands about which hooks have been asked; they go before all others"""
+        self._may_ask = True
+        """Whether there is time for hooks in this tick"""
+        self._set_aside = 0
+        """Commands of this tick that were let wait for hooks"""
         self.queued = 0
         """Messages of commands that wait"""
         self._wanted: dict[str, None] = {}
@@ -162,12 +172,14 @@ class Engine:
             self.queued,
             store.free_bytes(),
             store.refusal() is not None,
+            self._asking.messages,
         )
 
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Raises Overloaded when too much is waiting."""
         if self.queued >= self._config.max_queued_commands and not isinstance(command, ReturnGrants):
             raise Overloaded("the broker has too many requests waiting; try again later")
+        self._asking.check(command)
         self.queued += command.size
         self._commands.append(command)
 
@@ -192,14 +204,17 @@ class Engine:
     def finish(self, now: int) -> None:
         """Do all that was asked and deliver nothing more. What no client waits for is left to the next start."""
         self._delivering = False
-        while self._lookups or any(not isinstance(command, ReturnGrants) for command in self._commands):
+        while self._lookups or self._ready or any(not isinstance(command, ReturnGrants) for command in self._commands):
             self.tick(now)
+        for command in self._asking.take_all():  # their hooks may take any time, and nothing of them has happened yet
+            self.queued -= command.size
+            command.reply(ShuttingDown())
 
     def has_work(self, now: int) -> bool:
         """Whether the next tick has something to do at once."""
         if self._is_stalled(now):
             return False
-        if self._lookups:
+        if self._lookups or self._ready or self.hooks_wait_ns() == 0:
             return True
         if now < self._resting_until:
             return any(not isinstance(command, ReturnGrants) for command in self._commands)
@@ -207,7 +222,7 @@ class Engine:
 
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
-        if self._wanted or self._commands or self._lookups:
+        if self._wanted or self._commands or self._lookups or self._ready or self.hooks_wait_ns() == 0:
             return self._tried_at
         due_at = min(
             self._due_at, self._chores_at if self.state.chores else NEVER, self.state.throttles.next_wakeup() or NEVER
@@ -219,9 +234,18 @@ class Engine:
         """Before this, work that nobody waits for is not tried again."""
         return max(self._resting_until, self._stall.until if self._stall else 0)
 
+    def waiting_for_hooks(self, queue: str) -> int:
+        """Messages of requests that wait for a queue's hooks."""
+        return self._asking.waiting_for(queue)
+
+    def hooks_wait_ns(self) -> int | None:
+        """How long until hooks may be asked again about what waits for them; None when nothing does."""
+        return self.state.scripts.budget.wait_ns() if self._asking.messages else None
+
     def tick(self, now: int) -> None:
         """Do what is due and what was asked, in one write."""
-        self._tick(now, alone=self._is_next_alone())
+        self._begin(now)
+        self._tick(now, alone=self._is_next_alone(now))
 
     def tick_in_turn(self, now: int) -> None:
         """Tick, but let commands that have a tick to themselves take turns with everything else: however many of them
@@ -230,10 +254,34 @@ class Engine:
         """
         if self._is_stalled(now):
             return
-        self._tick(now, alone=self._is_next_alone() and not (self._owed and self._has_other_work(now)))
+        self._begin(now)
+        self._tick(now, alone=self._is_next_alone(now) and not (self._owed and self._has_other_work(now)))
 
-    def _is_next_alone(self) -> bool:
-        return bool(self._commands) and isinstance(self._commands[0], ALONE)
+    def _begin(self, now: int) -> None:
+        """Ask the hooks that were not asked in the last tick."""
+        self._may_ask = self.state.scripts.budget.begin()
+        self._set_aside = 0
+        self._ask(now)
+
+    def _ask(self, now: int) -> None:
+        if self._may_ask and self._asking.messages and not self._ready:
+            self._ready.extend(self._asking.ask(now))
+
+    def _is_next_alone(self, now: int) -> bool:
+        return isinstance(self._next_command(now), ALONE)
+
+    def _next_command(self, now: int) -> Command | None:
+        """What is planned next. Commands that need hooks are asked about, and wait while there is no time for it."""
+        while not self._ready and self._commands and self._set_aside < self._config.max_tick_messages:
+            command = self._commands[0]
+            lines = self._asking.lines_of(command)
+            if not lines:
+                return command
+            self._asking.add(self._commands.popleft(), lines)
+            self._set_aside += 1
+            if not self._commands:
+                self._ask(now)
+        return self._ready[0] if self._ready else None
 
     def _is_stalled(self, now: int) -> bool:
         return self._stall is not None and now < self._stall.until
@@ -315,7 +363,7 @@ class Engine:
 
     def _put_back(self, commands: list[Command]) -> None:
         """Have commands done again, before all others and in their order."""
-        self._commands.extendleft(reversed(commands))
+        self._ready.extendleft(reversed(commands))
         self.queued += sum(command.size for command in commands)
 
     def _give_up(self, command: Command, error: StoreFailed) -> None:
@@ -381,15 +429,18 @@ class Engine:
     def _plan_commands(self, tick: Tick) -> list[Command]:
         done: list[Command] = []
         budget = self._config.max_tick_messages
-        while self._commands and budget > 0 and not isinstance(self._commands[0], ALONE):
-            budget -= self._commands[0].size
+        while budget > 0:
+            command = self._next_command(tick.now)
+            if command is None or isinstance(command, ALONE):
+                break
+            budget -= command.size
             done.append(self._plan_next(tick))
         plan_extensions(self.state, tick)
         rewrite_grants(tick)
         return done
 
     def _plan_next(self, tick: Tick) -> Command:
-        command = self._commands.popleft()
+        command = (self._ready or self._commands).popleft()
         self.queued -= command.size
         reply: Callable[[Any], None] = command.reply
         try:

@@ -1,11 +1,12 @@
 """Planning what comes in."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count, repeat
+from typing import Any
 
 from fila.broker.admission import check_batch, check_message, check_room
-from fila.broker.commands import Enqueue, Incoming, Outcome
+from fila.broker.commands import Enqueue, Incoming, Outcome, StageEnqueue
 from fila.broker.placement import place
 from fila.broker.queue import LARGE_BYTES, USUAL, QueueState, Terms
 from fila.broker.state import BrokerState
@@ -19,6 +20,11 @@ from fila.core.pending import Lane
 from fila.core.policy import Placement
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
+
+Judged = tuple[Placement, int, int]
+"""What becomes of a message that is taken: its placement, priority and delay."""
+Answers = Mapping[Incoming, tuple[object, Any]]
+"""What hooks have said about messages, a Judged or BrokerError, with the hooks that said it."""
 
 
 def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueue) -> Sequence[Outcome]:
@@ -71,7 +77,7 @@ def _plan_messages(state: BrokerState, tick: Tick, command: Enqueue) -> Sequence
         ):
             try:
                 arrivals = arrivals or tick.arrivals_of(state.queue(message.queue))  # it raises that there is none
-                found = _find_spot(state.limits, tick, arrivals, message, seq)
+                found = _find_spot(state.limits, tick, arrivals, message, seq, command.answers)
             except BrokerError as error:
                 others[seq] = error
                 continue
@@ -119,7 +125,7 @@ def _remembered(state: BrokerState, messages: list[Incoming]) -> Iterable[Lane |
 
 
 def _find_spot(
-    limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: Incoming, seq: int
+    limits: LimitsConfig, tick: Tick, arrivals: Arrivals, message: Incoming, seq: int, answers: Answers
 ) -> tuple[Lane, Terms] | int:
     """Where a message goes and on which terms, or the one that has its dedup key already. Raises BrokerError for one
     that is refused.
@@ -127,7 +133,7 @@ def _find_spot(
     What only its headers decide is remembered for others that have the same.
     """
     queue = arrivals.queue
-    placed, priority, delay_ms = judge(queue, message, limits, tick.now)
+    placed, priority, delay_ms = judge(queue, message, limits, tick.now, answers)
     if message.dedup_key and queue.record.dedup_window_ms:
         earlier = plan_dedup(tick, arrivals, message.dedup_key, seq)
         if earlier is not None:
@@ -156,25 +162,47 @@ def _find_again(arrivals: Arrivals, kind: bytes | None, last: Lane) -> Lane:
     return lane
 
 
-Judged = tuple[Placement, int, int]
-"""What becomes of a message that is taken: its placement, priority and delay."""
-
-
-def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int) -> Judged:
-    """By the queue's script, or else by its headers. Raises BrokerError for a message that no queue or not this one
-    takes.
+def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int, answers: Answers) -> Judged:
+    """By the queue's script, which may have answered already, or else by its headers. Raises BrokerError for a message
+    that no queue or not this one takes.
     """
     headers = message.headers
-    check_message(message, headers, limits)
     hooks = queue.hooks
     if hooks is None or not hooks.has_on_enqueue:
+        check_message(message, headers, limits)
         return place(queue.record, headers, limits), message.priority, message.delay_ms
+    if message in answers and answers[message][0] is hooks:
+        answer: Judged | BrokerError = answers[message][1]
+        if isinstance(answer, BrokerError):
+            raise answer
+        return answer
+    check_message(message, headers, limits)
     placed = hooks.on_enqueue(headers, message.payload_bytes, now)
     return (
         placed,
         message.priority if placed.priority is None else placed.priority,
         message.delay_ms if placed.delay_ms is None else placed.delay_ms,
     )
+
+
+def judge_ahead(state: BrokerState, command: Enqueue | StageEnqueue, clock: Callable[[], int]) -> Iterator[None]:
+    """Have hooks judge the messages of a batch before it is planned, one at each step."""
+    answers, queues, changed = command.answers, state.queues, -1
+    while changed != state.hooks_changed:  # else all were asked that decide when it is planned
+        changed = state.hooks_changed
+        for message in command.messages:
+            queue = queues.get(message.queue)
+            hooks = queue.hooks if queue is not None else None
+            if queue is None or hooks is None or not hooks.has_on_enqueue:
+                continue
+            if message in answers and answers[message][0] is hooks:
+                continue
+            try:
+                answer: Judged | BrokerError = judge(queue, message, state.limits, clock(), {})
+            except BrokerError as error:
+                answer = error
+            answers[message] = (hooks, answer)
+            yield
 
 
 def plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None:

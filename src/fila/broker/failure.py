@@ -42,6 +42,8 @@ class FailedAttempt:
     """What the consumer asks for."""
     rejected: bool = False
     """Whether the consumer says that it is hopeless."""
+    verdict: Verdict | None = None
+    """What the queue's script says, if it was asked ahead."""
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ def plan_failure(state: BrokerState, store: Storage, tick: Tick, failed: FailedA
     if reason or scripted:
         record = _read(store, failed.grant.members[seq][0], seq)
         if scripted and not reason and record is not None:
-            verdict = _ask(state, tick, failed, attempts, record)
+            verdict = failed.verdict or _ask(state, failed, attempts, record, tick.now)
         graves = state.dead_letters_of(queue) if verdict.dead else None
         past = _read_past(store, queue.name, seq) if graves is not None else None
         if graves is not None and record is not None and past is not None:
@@ -82,13 +84,23 @@ def plan_failure(state: BrokerState, store: Storage, tick: Tick, failed: FailedA
     _give_back(tick, failed, attempts, tick.now + rest_ms * NS_PER_MS if rest_ms else 0)
 
 
-def _ask(state: BrokerState, tick: Tick, failed: FailedAttempt, attempts: int, record: bytes) -> Verdict:
+def ask(state: BrokerState, store: Storage, failed: FailedAttempt, now: int) -> Verdict | None:
+    """What the queue's script says, ahead of planning; None where it is not asked."""
+    queue, seq = failed.queue, failed.seq
+    attempts = queue.attempts.get(seq, 0) + 1
+    if queue.hooks is None or not queue.hooks.has_on_failure or queue.retry.exhausted(attempts):
+        return None
+    record = _read(store, failed.grant.members[seq][0], seq)
+    return _ask(state, failed, attempts, record, now) if record is not None else None
+
+
+def _ask(state: BrokerState, failed: FailedAttempt, attempts: int, record: bytes, now: int) -> Verdict:
     """What the queue's script says."""
     hooks = failed.queue.hooks
     assert hooks is not None
     headers, _ = state.scripts.read_body(record[len(codec.head_of(record)) :])
     message_id = state.ids.text(failed.seq)
-    return hooks.on_failure(headers, message_id, attempts, failed.error[:MAX_ERROR], tick.now)
+    return hooks.on_failure(headers, message_id, attempts, failed.error[:MAX_ERROR], now)
 
 
 def _rest_ms(state: BrokerState, failed: FailedAttempt, attempts: int, verdict: Verdict) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fila.core.claims import Group
 from fila.core.consumers import Consumers
 from fila.core.dedup import DedupKeys
+from fila.core.drained import Drained
 from fila.core.drr import IDLE, PARKED, Drr
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Leases
@@ -88,6 +89,7 @@ class QueueState:
         "counters",
         "dedup",
         "departed",
+        "drained",
         "drr",
         "groups",
         "hooks",
@@ -130,6 +132,7 @@ class QueueState:
         """Of deliveries."""
         self.ready = 0
         """How many messages wait for nothing but their turn and their throttles."""
+        self.drained = Drained()
         self.departed: dict[str, int] | None = None
         """What keys had delivered that were forgotten since somebody last asked; None while nobody does."""
         self.weighs = False
@@ -265,6 +268,8 @@ class QueueState:
         if key.out or key.head is not None or key.place != IDLE:
             return
         gone = self.keys.pop(key.name, None)
+        if key.delivered:
+            self.drained.add(key.name, key.delivered, key.weight)
         if gone is not None and self.departed is not None:
             known = self.departed.get(key.name, 0)
             if known or len(self.departed) < MAX_DEPARTED:

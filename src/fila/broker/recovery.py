@@ -48,7 +48,7 @@ def recover(store: Storage, node: int, limits: LimitsConfig, scripting: Scriptin
         _load_config(state, store)
         for _, value in store.scan(Family.QUEUES):
             record = codec.read_queue(value)
-            state.queues[record.name] = QueueState(record, state.throttles, state.scripts.recompile(record))
+            state.add(QueueState(record, state.throttles, state.scripts.recompile(record)))
         cleanup = Batch()
         _load_attempts(state, store)
         _load_producers(state, store)

@@ -1,12 +1,12 @@
 """Planning what consumers say of the messages they hold, and what happens when they say nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import cast
 
 from fila.broker.admission import check_delay, check_settle_size
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGrants, Settle
-from fila.broker.failure import FailedAttempt, drop_history, plan_failure
+from fila.broker.failure import FailedAttempt, ask, drop_history, plan_failure
 from fila.broker.queue import QueueState, stored
 from fila.broker.state import BrokerState
 from fila.broker.tick import Acked, Tick
@@ -20,6 +20,7 @@ from fila.core.errors import (
 )
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Grant
+from fila.core.policy import Verdict
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 from fila.storage.codec import Failed
@@ -45,7 +46,7 @@ def plan_settle(state: BrokerState, store: Storage, tick: Tick, command: Settle)
         failures += _plan_acks(state, tick, acks)
     for nack in command.nacks:
         try:
-            _plan_nack(state, store, tick, nack)
+            _plan_nack(state, store, tick, nack, command.answers)
         except BrokerError as error:
             failures.append(Failure(nack.queue, nack.message_id, error))
     tick.extensions += [(group, failures) for group in command.extends]
@@ -146,7 +147,28 @@ def plan_done(tick: Tick, queue: QueueState, grant: Grant, seqs: list[int]) -> N
     tick.acked.append(Acked(queue, seqs))
 
 
-def _plan_nack(state: BrokerState, store: Storage, tick: Tick, nack: Nack) -> None:
+def judge_nacks_ahead(state: BrokerState, store: Storage, command: Settle, clock: Callable[[], int]) -> Iterator[None]:
+    """Have hooks judge messages that are given back before that is planned, one at each step."""
+    answers, changed = command.answers, -1
+    while changed != state.hooks_changed:
+        changed = state.hooks_changed
+        for nack in command.nacks:
+            queue = state.queues.get(nack.queue)
+            if queue is None or queue.hooks is None or nack.release or nack.dead_letter:
+                continue
+            seq = state.ids.seq(nack.message_id)
+            grant = queue.leases.find(seq, _read_token(nack.token)) if seq is not None else None
+            if seq is None or grant is None or (nack in answers and answers[nack][0] is queue.hooks):
+                continue
+            verdict = ask(state, store, FailedAttempt(queue, grant, seq, Failed.NACKED, nack.error), clock())
+            if verdict is not None:
+                answers[nack] = (queue.hooks, verdict)
+                yield
+
+
+def _plan_nack(
+    state: BrokerState, store: Storage, tick: Tick, nack: Nack, answers: Mapping[Nack, tuple[object, Verdict]]
+) -> None:
     queue = state.queue(nack.queue)
     check_delay(nack.delay_ms, state.limits)
     ((message_id, seq, grant),) = _held(state, tick, queue, AckGroup(nack.queue, [nack.message_id], nack.token))
@@ -156,6 +178,8 @@ def _plan_nack(state: BrokerState, store: Storage, tick: Tick, nack: Nack) -> No
         raise InvalidArgument("release and dead_letter contradict each other")
     kind = Failed.RELEASED if nack.release else Failed.NACKED
     failed = FailedAttempt(queue, grant, seq, kind, nack.error, nack.delay_ms, nack.dead_letter)
+    if nack in answers and answers[nack][0] is queue.hooks:
+        failed.verdict = answers[nack][1]
     plan_failure(state, store, tick, failed)
 
 

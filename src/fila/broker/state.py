@@ -13,6 +13,8 @@ from fila.core.errors import InvalidArgument, QueueNotFound, quoted
 from fila.core.ids import MessageIds, Sequence
 from fila.core.throttle import Limit, ThrottleManager
 from fila.core.transactions import Transactions
+from fila.lua.hooks import Hooks
+from fila.storage.codec import QueueRecord
 
 if TYPE_CHECKING:
     from fila.broker.tick import Tick
@@ -34,8 +36,11 @@ class BrokerState:
         "clock_mark",
         "config",
         "config_keys",
+        "hooks_changed",
         "ids",
+        "judging",
         "limits",
+        "placing",
         "producers",
         "queues",
         "scripts",
@@ -51,6 +56,12 @@ class BrokerState:
         self.clock_mark = 0
         """No sequence number above this was given out yet, as far as the store knows."""
         self.queues: dict[str, QueueState] = {}
+        self.placing: set[str] = set()
+        """Queues whose script says where a message stands,"""
+        self.judging: set[str] = set()
+        """and those whose script says what becomes of a failed one."""
+        self.hooks_changed = 0
+        """How often hooks of a queue changed."""
         self.chores: deque[Chore] = deque()
         """What was decided and is still to be carried out, a bit in each tick."""
         self._departed_count = False
@@ -73,8 +84,36 @@ class BrokerState:
     def add(self, queue: QueueState) -> None:
         """Take in a new queue."""
         self.queues[queue.name] = queue
+        self.scripts.reserved += self.scripts.needs(queue.record)
+        self._note_hooks(queue)
         if self._departed_count:
             queue.departed = {}
+
+    def configure(self, queue: QueueState, record: QueueRecord, hooks: Hooks | None) -> None:
+        """Have a queue go by these settings and hooks from now on."""
+        self.scripts.reserved += self.scripts.needs(record) - self.scripts.needs(queue.record)
+        queue.configure(record, hooks)
+        if hooks is not None or not record.script:
+            self.scripts.broken.pop(record.name, None)
+        self._note_hooks(queue)
+
+    def remove(self, queue: QueueState) -> None:
+        """Forget a queue."""
+        del self.queues[queue.name]
+        self.scripts.reserved -= self.scripts.needs(queue.record)
+        self.scripts.broken.pop(queue.name, None)
+        self.hooks_changed += 1
+        self.placing.discard(queue.name)
+        self.judging.discard(queue.name)
+
+    def _note_hooks(self, queue: QueueState) -> None:
+        self.hooks_changed += 1
+        hooks = queue.hooks
+        for names, has in (
+            (self.placing, hooks is not None and hooks.has_on_enqueue),
+            (self.judging, hooks is not None and hooks.has_on_failure),
+        ):
+            (names.add if has else names.discard)(queue.name)
 
     def count_departed(self) -> None:
         """Have all queues remember what forgotten keys had delivered: somebody is going to ask."""

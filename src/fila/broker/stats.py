@@ -14,9 +14,10 @@ from typing import Any
 from fila.broker.queue import Counters, QueueState, dead_letter_name
 from fila.core.claims import Group
 from fila.core.drr import PARKED
-from fila.core.ledger import Ledger, WaitSums
+from fila.core.ledger import WaitSums
 from fila.core.pending import FairKey
 from fila.core.throttle import Throttle
+from fila.lua.hooks import HookName, Hooks, HookStats
 from fila.storage.codec import QueueRecord
 
 STRIDE = 5000
@@ -47,9 +48,9 @@ class KeyStats:
     delivered: int
     deficit: int
     share: float
-    """Its part of what was delivered of all keys that are listed or not."""
+    """Its part of all that the queue has delivered since the start."""
     entitlement: float
-    """Its weight's part of all weights."""
+    """Its weight's part of the weights of all keys that have messages waiting; 0 when it has none."""
     oldest_at: int
     """When its oldest message that is ready was enqueued; 0 if there is none."""
     parked: bool
@@ -98,6 +99,16 @@ class GroupStats:
 
 
 @dataclass(frozen=True, slots=True)
+class HookFigures:
+    """One hook of a queue."""
+
+    hook: HookName
+    stats: HookStats
+    bypassed_until: int
+    """0 when it is not."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStats:
     """A queue in detail."""
 
@@ -116,7 +127,10 @@ class QueueStats:
     keys: list[KeyStats]
     total_keys: int
     """How many keys there are, of which `keys` is a page."""
+    forgotten: int
+    """Deliveries of keys that are no longer remembered."""
     waits: WaitSums
+    hooks: list[HookFigures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +143,11 @@ class KeyOrder:
     prefix: str = ""
 
 
-SORTS: dict[str, Callable[[FairKey], Any]] = {
-    "pending": lambda key: (key.ready, key.delivered),
-    "delivered": lambda key: (key.delivered, key.ready),
-    "weight": lambda key: (key.weight, key.ready),
-    "oldest": lambda key: -key.oldest if key.ready else -(1 << 64),
+SORTS: dict[str, Callable[[FairKey, int], Any]] = {
+    "pending": lambda key, delivered: (key.ready, delivered),
+    "delivered": lambda key, delivered: (delivered, key.ready),
+    "weight": lambda key, _: (key.weight, key.ready),
+    "oldest": lambda key, _: -key.oldest if key.ready else -(1 << 64),
 }
 """Largest first. By "name", which is not among them, the smallest first."""
 
@@ -156,16 +170,17 @@ class _Totals:
     """Of all fairness keys."""
 
     weight: int = 0
+    """Of those that have messages waiting"""
     delivered: int = 0
     runnable: int = 0
     oldest: int = 0
     throttles: dict[Throttle, None] = field(default_factory=dict)
 
-    def add(self, key: FairKey) -> None:
-        self.weight += key.weight
-        self.delivered += key.delivered
+    def add(self, key: FairKey, delivered: int) -> None:
+        self.delivered += delivered
         self.runnable += key.ready
         if key.ready:
+            self.weight += key.weight
             oldest = key.oldest
             self.oldest = min(self.oldest or oldest, oldest)
         if key.throttled:
@@ -179,11 +194,17 @@ def look(queue: QueueState, order: KeyOrder, now: int) -> Iterator[QueueStats | 
     """A queue in detail, at the end. Yields None where the caller may let others work."""
     totals, page = _Totals(), _Page(order)
     for step, key in enumerate(list(queue.keys.values()), 1):
-        totals.add(key)
-        page.add(key)
+        delivered = key.delivered + queue.drained.delivered(key.name)
+        totals.add(key, delivered)
+        page.add(key, delivered)
         if not step % STRIDE:
             yield None
-    keys = [_key_stats(key, totals, queue.ledger) for key in page.chosen()]
+    for name, (delivered, weight) in queue.drained.all().items():
+        if name not in queue.keys:
+            gone = FairKey(name, weight)
+            totals.add(gone, delivered)
+            page.add(gone, delivered)
+    keys = [_key_stats(key, delivered, totals, queue) for key, delivered in page.chosen()]
     yield QueueStats(
         summary=summarize(queue),
         record=queue.record,
@@ -200,8 +221,20 @@ def look(queue: QueueState, order: KeyOrder, now: int) -> Iterator[QueueStats | 
         throttles=_throttle_stats(queue, totals, now),
         keys=keys,
         total_keys=page.total,
+        forgotten=max(0, queue.counters.delivered - totals.delivered),
         waits=deepcopy(queue.ledger.sums),
+        hooks=_hook_figures(queue.hooks, now),
     )
+
+
+def _hook_figures(hooks: Hooks | None, now: int) -> list[HookFigures]:
+    if hooks is None:
+        return []
+    told: list[tuple[HookName, bool, HookStats]] = [
+        ("on_enqueue", hooks.has_on_enqueue, hooks.enqueue_stats),
+        ("on_failure", hooks.has_on_failure, hooks.failure_stats),
+    ]
+    return [HookFigures(name, deepcopy(stats), hooks.bypassed_until(name, now)) for name, there, stats in told if there]
 
 
 class _Page:
@@ -211,43 +244,45 @@ class _Page:
         self._order = order
         self._size = order.offset + order.limit
         self._rank = SORTS.get(order.sort)
-        self._best: list[tuple[Any, int, FairKey]] = []
-        self._names: list[FairKey] = []
+        self._best: list[tuple[Any, int, FairKey, int]] = []
+        self._names: list[tuple[FairKey, int]] = []
         self.total = 0
 
-    def add(self, key: FairKey) -> None:
+    def add(self, key: FairKey, delivered: int) -> None:
         if not key.name.startswith(self._order.prefix):
             return
         self.total += 1
         if self._rank is None:
-            self._names.append(key)
+            self._names.append((key, delivered))
             return
-        entry = (self._rank(key), -self.total, key)
+        entry = (self._rank(key, delivered), -self.total, key, delivered)
         if len(self._best) < self._size:
             heappush(self._best, entry)
         elif self._size:
             heappushpop(self._best, entry)
 
-    def chosen(self) -> list[FairKey]:
+    def chosen(self) -> list[tuple[FairKey, int]]:
+        """The keys, each with what it has delivered."""
         if self._rank is None:
-            ordered = sorted(self._names, key=lambda key: key.name)
+            ordered = sorted(self._names, key=lambda entry: entry[0].name)
         else:
-            ordered = [key for _, _, key in sorted(self._best, key=lambda entry: entry[:2], reverse=True)]
+            ordered = [entry[2:] for entry in sorted(self._best, key=lambda entry: entry[:2], reverse=True)]
         return ordered[self._order.offset : self._size]
 
 
-def _key_stats(key: FairKey, totals: _Totals, ledger: Ledger) -> KeyStats:
+def _key_stats(key: FairKey, delivered: int, totals: _Totals, queue: QueueState) -> KeyStats:
+    everything = queue.counters.delivered
     return KeyStats(
         fairness_key=key.name,
         weight=key.weight,
         pending=key.ready,
-        delivered=key.delivered,
+        delivered=delivered,
         deficit=key.deficit,
-        share=key.delivered / totals.delivered if totals.delivered else 0.0,
-        entitlement=key.weight / totals.weight,
+        share=delivered / everything if everything else 0.0,
+        entitlement=key.weight / totals.weight if key.ready and totals.weight else 0.0,
         oldest_at=key.oldest if key.ready else 0,
         parked=key.place == PARKED,
-        waits=deepcopy(ledger.of_key(key.name)),
+        waits=deepcopy(queue.ledger.of_key(key.name)),
     )
 
 

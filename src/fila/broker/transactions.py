@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from fila.broker.admission import check_batch_size, check_name
 from fila.broker.commands import CommitTransaction, Incoming, StageEnqueue
-from fila.broker.enqueue import judge, plan_dedup
+from fila.broker.enqueue import Answers, judge, plan_dedup
 from fila.broker.queue import LARGE_BYTES
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
@@ -69,7 +69,7 @@ def plan_stage(state: BrokerState, tick: Tick, command: StageEnqueue) -> bool:
         return True
     _check_new(state, producer)
     expires_at = tick.now + (command.ttl_ms or min(DEFAULT_TTL_MS, limits.max_transaction_ttl_ms)) * NS_PER_MS
-    record, stored = _judge_all(state, tick, command.messages, expires_at)
+    record, stored = _judge_all(state, tick, command, expires_at)
     held = producer.open.get(command.transaction)
     if held is None and sum(len(one.open) for one in known.producers.values()) >= MAX_OPEN:
         raise LimitExceeded(f"{MAX_OPEN} transactions are staged for and not committed, which is the limit")
@@ -143,9 +143,10 @@ class _Spot(NamedTuple):
 
 
 def _judge_all(
-    state: BrokerState, tick: Tick, messages: list[Incoming], expires_at: int
+    state: BrokerState, tick: Tick, command: StageEnqueue, expires_at: int
 ) -> tuple[codec.StagedRecord, list[tuple[bytes, bytes]]]:
     """What is to be known of messages at their commit, and where to store them. Raises why one of them is refused."""
+    messages = command.messages
     first = state.sequence.reserve(tick.now, len(messages))
     spots: list[codec.StagedSpot] = []
     runs: list[codec.StagedRun] = []
@@ -166,7 +167,7 @@ def _judge_all(
             or message.payload_bytes > most_bytes
         ):
             try:
-                spot, is_shared = _find_spot(state, tick, message, spots)
+                spot, is_shared = _find_spot(state, tick, message, spots, command.answers)
             except QueueNotFound:
                 raise
             except BrokerError as error:
@@ -187,10 +188,12 @@ def _judge_all(
     return codec.StagedRecord(first, size, expires_at, spots, runs), stored
 
 
-def _find_spot(state: BrokerState, tick: Tick, message: Incoming, spots: list[codec.StagedSpot]) -> tuple[_Spot, bool]:
+def _find_spot(
+    state: BrokerState, tick: Tick, message: Incoming, spots: list[codec.StagedSpot], answers: Answers
+) -> tuple[_Spot, bool]:
     """Where a message goes, and whether that holds for all that have its headers and priority, and no delay."""
     queue = state.queue(message.queue)
-    placed, priority, delay_ms = judge(queue, message, state.limits, tick.now)
+    placed, priority, delay_ms = judge(queue, message, state.limits, tick.now, answers)
     head = codec.message_head(placed.weight, placed.cost, placed.throttle_keys)
     place = keys.lane(queue.name, placed.fairness_key, priority)
     spots.append(codec.StagedSpot(keys.joined(place), queue.record.created_at, head))

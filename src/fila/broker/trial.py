@@ -1,6 +1,5 @@
 """Trying a script on messages without deciding anything."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -8,7 +7,9 @@ from fila.core.policy import Placement, Verdict
 from fila.lua.hooks import DryRun, Trial
 
 BUDGET_MS = 100
-"""How long messages are tried in one call: everybody else waits for it. A thousand take 25 ms with a plain script."""
+"""How long messages are tried for one call, in all. A thousand take 25 ms with a plain script."""
+MAX_WAITING = 16
+"""Calls that wait for their turn: scripts are tried one after another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +32,24 @@ class HookTrial:
     on_failure: Trial[Verdict] | None
 
 
-def try_on(
-    script: DryRun, subjects: Iterator[Subject], clock_ns: Callable[[], int] = time.perf_counter_ns
-) -> Iterator[HookTrial]:
+def try_on(script: DryRun, subjects: Iterator[Subject], spent_ns: Callable[[], int]) -> Iterator[HookTrial | None]:
     """The same script on one message after another, in the order in which they would come, at least on the first. When
     the time is over, the next message says so in place of an answer, and is the last.
+
+    Yields None between two calls of hooks, where the caller may let others work.
     """
-    ends = clock_ns() + BUDGET_MS * 1_000_000
+    ends = spent_ns() + BUDGET_MS * 1_000_000
     for tried, one in enumerate(subjects):
-        if tried and clock_ns() >= ends:
+        if tried and spent_ns() >= ends:
             yield _not_tried(script, one, tried)
             return
-        placed = script.on_enqueue(one.headers, one.payload_bytes) if script.has_on_enqueue else None
-        judged = None
+        placed = judged = None
+        if script.has_on_enqueue:
+            placed = script.on_enqueue(one.headers, one.payload_bytes)
+            yield None
         if script.has_on_failure:
             judged = script.on_failure(one.headers, one.message_id, max(one.attempts, 1), one.error)
+            yield None
         yield HookTrial(one.message_id, placed, judged)
 
 

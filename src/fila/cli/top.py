@@ -215,21 +215,19 @@ def _queue_screen(looks: Looks, now: Look, name: str) -> RenderableType:
 def _keys_table(looks: Looks, now: Look, name: str) -> RenderableType:
     stats = now.stats[name]
     rates = looks.key_rates(now, name)
-    total = sum(rates.values())
-    weights = sum(key.weight for key in stats.keys if key.pending) or 1
+    total = looks.rate(now, name, "delivered")
     table = _table(
         "KEY", "WEIGHT", "PENDING", "OLDEST", "OUT/S", "SHARE NOW, AND WHAT IT IS ENTITLED TO", "WAIT", "STATE"
     )
     for key in stats.keys:
         share = rates.get(key.fairness_key, 0.0) / total if total else 0.0
-        entitled = key.weight / weights if key.pending else 0.0
         table.add_row(
             _text(key.fairness_key),
             _number(key.weight),
             _number(key.pending),
             _age(key.oldest_at),
             _rate(rates.get(key.fairness_key)),
-            _bar(share, entitled),
+            _bar(share, key.entitlement),
             _text("-" if key.waits is None else output.seconds(key.waits.p50_seconds)),
             _state(key),
         )
@@ -262,6 +260,11 @@ def _warning(stats: QueueStats) -> RenderableType:
         return _text("The queue is paused.", "bold yellow")
     if info.depth and not info.consumers:
         return _text("Nobody consumes this queue.", "bold red")
+    if stats.script_error:
+        return _text(f"The script cannot be used: {stats.script_error}", "bold red")
+    bypassed = [one for one in stats.hooks if one.bypassed_until is not None]
+    if bypassed:
+        return _text(f"Hook {bypassed[0].hook} is bypassed: {bypassed[0].last_error}", "bold red")
     if stats.runnable and not any(one.credit for one in stats.consumers):
         return _text("All consumers hold as much as they may.", "yellow")
     return _text("")

@@ -12,7 +12,16 @@ import click
 from fila.cli import output
 
 if TYPE_CHECKING:
-    from fila.client import GroupStats, KeyStats, QueueConfig, QueueInfo, QueueStats, ThrottleStats, WaitStats
+    from fila.client import (
+        GroupStats,
+        HookStats,
+        KeyStats,
+        QueueConfig,
+        QueueInfo,
+        QueueStats,
+        ThrottleStats,
+        WaitStats,
+    )
 
 _SUMMARY = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers")
 _GROUP = ("group", "epoch", "floor", "last", "open_claims", "held")
@@ -76,6 +85,13 @@ def stats_json(stats: QueueStats) -> dict[str, Any]:
         "throttles": [_fields(one, _THROTTLE) for one in stats.throttles],
         "total_keys": stats.total_keys,
         "waits": asdict(stats.waits),
+        "hooks": [
+            asdict(one) | {"bypassed_until": _iso(one.bypassed_until), "last_error_at": _iso(one.last_error_at)}
+            for one in stats.hooks
+        ],
+        "waiting_for_hooks": stats.waiting_for_hooks,
+        "script_error": stats.script_error,
+        "forgotten_delivered": stats.forgotten_delivered,
         "keys": [
             _fields(key, _KEY)
             | {"oldest_at": _iso(key.oldest_at), "waits": asdict(key.waits) if key.waits is not None else None}
@@ -127,12 +143,36 @@ def show_stats(stats: QueueStats) -> None:
         _section("\nLimits")
         throttle_titles = ("THROTTLE KEY", "LIMIT", "TOKENS", "IN FLIGHT", "PASSED", "HELD UP", "PARKED KEYS")
         output.table(throttle_titles, [_throttle(one) for one in stats.throttles])
+    if stats.hooks or stats.script_error:
+        _section("\nHooks")
+        _show_hooks(stats)
     _section(f"\nFairness keys ({stats.scheduler.active_keys:,} active, round {stats.scheduler.round:,})")
     if stats.keys:
         titles = ("KEY", "WEIGHT", "PENDING", "OLDEST", "DELIVERED", "SHARE", "ENTITLED", "DEFICIT", "STATE")
         output.table(titles, [_key(key) for key in stats.keys])
+    if stats.forgotten_delivered:
+        part = stats.forgotten_delivered / stats.counters.delivered
+        click.echo(f"{stats.forgotten_delivered:,} deliveries ({part:.1%}) were of keys that are no longer remembered")
     if stats.total_keys > len(stats.keys):
         click.echo(f"{len(stats.keys):,} of {stats.total_keys:,} keys; --keys N and --offset N show others", err=True)
+
+
+def _show_hooks(stats: QueueStats) -> None:
+    if stats.script_error:
+        click.echo(f"The script cannot be used, messages take the defaults: {output.printable(stats.script_error)}")
+    if stats.hooks:
+        titles = ("HOOK", "STATE", "CALLS", "FAILED", "BYPASSED", "MEAN", "LAST ERROR")
+        output.table(titles, [_hook(one) for one in stats.hooks])
+    if stats.waiting_for_hooks:
+        click.echo(f"{stats.waiting_for_hooks:,} messages wait until hooks have been asked: they use up their budget")
+
+
+def _hook(one: HookStats) -> list[str | int]:
+    state = "runs" if one.bypassed_until is None else f"bypassed until {output.moment(one.bypassed_until)}"
+    failed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(one.failures.items()) if count) or "0"
+    mean = output.seconds(one.seconds / one.calls) if one.calls else "-"
+    error = f"{_age(one.last_error_at)} ago: {one.last_error}" if one.last_error else "-"
+    return [one.hook, state, one.calls, failed, one.bypassed, mean, error]
 
 
 def _waits(waits: WaitStats) -> list[tuple[str, str | int]]:

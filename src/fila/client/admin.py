@@ -115,7 +115,8 @@ class KeyStats:
     pending: int
     delivered: int
     deficit: int
-    #: Its part of all that was delivered, and the part that its weight entitles it to.
+    #: Its part of all that the queue has delivered since the server started, and the part of what is delivered now that
+    #: its weight entitles it to: of the weights of all keys that have messages waiting, 0 when it has none.
     share: float
     entitlement: float
     #: When its oldest message that is ready was enqueued.
@@ -199,6 +200,27 @@ class SchedulerStats:
 
 
 @dataclass(frozen=True, slots=True)
+class HookStats:
+    """One hook of a queue, since its script was set or the server started."""
+
+    #: "on_enqueue" or "on_failure"
+    hook: str
+    calls: int
+    #: By kind: error, timeout, memory, bad_return.
+    failures: Mapping[str, int]
+    #: How often it was bypassed for a while after failures in a row, and messages that took the defaults in that time.
+    breaker_opened: int
+    bypassed: int
+    #: Until when it is bypassed now; None when it is not.
+    bypassed_until: datetime | None
+    #: What the last failure said, and when that was.
+    last_error: str
+    last_error_at: datetime | None
+    #: The time of all calls together.
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStats:
     """A queue in detail."""
 
@@ -221,6 +243,14 @@ class QueueStats:
     #: How many fairness keys there are, of which `keys` is a page.
     total_keys: int
     waits: WaitStats
+    #: Those that the queue's script defines.
+    hooks: tuple[HookStats, ...] = ()
+    #: Messages of requests that wait until the queue's hooks have been asked.
+    waiting_for_hooks: int = 0
+    #: Why the script cannot be used since the server started; empty when it can.
+    script_error: str = ""
+    #: Deliveries of fairness keys that are no longer remembered, of `counters.delivered`.
+    forgotten_delivered: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,7 +470,25 @@ class Admin:
             keys=tuple(_key(key) for key in response.keys),
             total_keys=response.total_keys,
             waits=_waits(response.waits),
+            hooks=tuple(_hook(one) for one in response.hooks),
+            waiting_for_hooks=response.waiting_for_hooks,
+            script_error=response.script_error,
+            forgotten_delivered=response.forgotten_delivered,
         )
+
+
+def _hook(one: admin_pb2.HookStats) -> HookStats:
+    return HookStats(
+        one.hook,
+        one.calls,
+        dict(one.failures),
+        one.breaker_opened,
+        one.bypassed,
+        one.bypassed_until.ToDatetime(UTC) if one.HasField("bypassed_until") else None,
+        one.last_error,
+        one.last_error_at.ToDatetime(UTC) if one.HasField("last_error_at") else None,
+        one.seconds,
+    )
 
 
 def queue_config(settings: QueueSettings) -> tuple[admin_pb2.QueueConfig, Hooks | None]:

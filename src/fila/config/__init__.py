@@ -208,12 +208,18 @@ class LimitsConfig(Section):
 
 @dataclass(frozen=True, slots=True)
 class LuaConfig(Section):
-    """What one call of a queue's script may use, unless the queue says otherwise, and when it is left alone."""
+    """What one call of a queue's script may use, when it is left alone, and what all scripts may use together."""
 
-    #: Time on the processor, for one call.
+    #: Time on the processor, for one call. A queue may have less, not more.
     timeout_ms: int = _whole(10, 1, 1_000)
-    #: All that the script holds, from its code to what it keeps between calls.
+    #: All that the script holds, from its code to what it keeps between calls. A queue may have less, not more.
     memory_bytes: int = _whole(MIB, 64 * KIB, 64 * MIB)
+    #: What the scripts of all queues may hold together. A queue that would exceed it is refused.
+    max_total_memory_bytes: int = _whole(128 * MIB, 64 * KIB, 64 * GIB)
+    #: How long hooks of all queues together may take in one tick. What is left of them waits for the next.
+    tick_ms: int = _whole(5, 1, 1_000)
+    #: How much of the server's time hooks of all queues together may take, in percent.
+    max_time_percent: int = _whole(75, 1, 100)
     #: Failures in a row after which a hook is bypassed.
     breaker_failures: int = _whole(3, 1, 1_000)
     #: How long it is bypassed before it is tried again.

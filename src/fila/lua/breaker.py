@@ -18,6 +18,10 @@ class Breaker:
         """Whether the hook is to be called."""
         return self._failures < self._threshold or now_ns >= self._until_ns
 
+    def open_until(self, now_ns: int) -> int:
+        """Until when the hook is left alone; 0 when it is called."""
+        return 0 if self.allows(now_ns) else self._until_ns
+
     def succeeded(self) -> None:
         self._failures = 0
 

@@ -15,6 +15,7 @@ from typing import Generic, Literal, TypeVar
 
 from fila.core.policy import Placement, Verdict
 from fila.lua.breaker import Breaker
+from fila.lua.budget import HookBudget
 from fila.lua.engine import Engine, FailureKind, GetConfig, HookFailed
 from fila.lua.limits import HookLimits
 
@@ -45,6 +46,7 @@ class HookStats:
     opened: int = 0
     """How often the breaker opened."""
     last_error: str = ""
+    last_error_at: int = 0
     durations: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_US) + 1))
     """Calls by duration, see `BUCKETS_US`."""
     duration_us: int = 0
@@ -72,6 +74,7 @@ class Hooks:
         get_config: GetConfig,
         *,
         on_open: OnOpen | None = None,
+        budget: HookBudget | None = None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """Compile and load the script.
@@ -90,6 +93,7 @@ class Hooks:
             Breaker(limits.breaker_failures, limits.breaker_cooldown_ms) for _ in range(2)
         )
         self._slow = False
+        self._budget = budget
         self._on_open = on_open
         self._clock_ns = clock_ns
 
@@ -133,10 +137,9 @@ class Hooks:
         self._took(stats, self._clock_ns() - began)
         return verdict
 
-    def is_open(self, hook: HookName, now_ns: int) -> bool:
-        """Whether the hook is bypassed at this moment."""
-        breaker = self._enqueue_breaker if hook == "on_enqueue" else self._failure_breaker
-        return not breaker.allows(now_ns)
+    def bypassed_until(self, hook: HookName, now_ns: int) -> int:
+        """Until when the hook is bypassed; 0 when it is not."""
+        return (self._enqueue_breaker if hook == "on_enqueue" else self._failure_breaker).open_until(now_ns)
 
     def _afresh(self) -> Engine:
         self._engine = engine = self._make(slow=self._slow)
@@ -150,7 +153,7 @@ class Hooks:
                 self._engine = None
                 self._slow = self._slow or kind == "timeout"
         stats.failures[kind] += 1
-        stats.last_error = str(error)[:MAX_ERROR]
+        stats.last_error, stats.last_error_at = str(error)[:MAX_ERROR], now_ns
         if breaker.failed(now_ns):
             stats.opened += 1
             if self._on_open is not None:
@@ -158,6 +161,8 @@ class Hooks:
 
     def _took(self, stats: HookStats, duration_ns: int) -> None:
         stats.calls += 1
+        if self._budget is not None:
+            self._budget.spend(duration_ns)
         duration_us = duration_ns // 1000
         stats.duration_us += duration_us
         stats.durations[bisect_right(BUCKETS_US, duration_us)] += 1
@@ -173,6 +178,7 @@ class DryRun:
         limits: HookLimits,
         get_config: GetConfig,
         *,
+        budget: HookBudget | None = None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """Compile and load the script.
@@ -184,6 +190,7 @@ class DryRun:
         self._engine: Engine | None = self._make()
         self.has_on_enqueue: bool = self._engine.on_enqueue
         self.has_on_failure: bool = self._engine.on_failure
+        self._budget = budget
         self._clock_ns = clock_ns
 
     def on_enqueue(self, headers: Mapping[str, str], payload_size: int) -> Trial[Placement]:
@@ -209,4 +216,7 @@ class DryRun:
             text = str(error)[:MAX_ERROR]
             if isinstance(error, HookFailed) and error.exhausted:
                 self._engine = None
-        return Trial(decision, text, (self._clock_ns() - began) // 1000)
+        duration_ns = self._clock_ns() - began
+        if self._budget is not None:
+            self._budget.spend(duration_ns)
+        return Trial(decision, text, duration_ns // 1000)

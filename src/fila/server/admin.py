@@ -9,8 +9,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.broker.broker import Broker, Sweep
 from fila.broker.explain import Explanation
+from fila.broker.failure import MAX_ERROR
 from fila.broker.search import Query
-from fila.broker.stats import SORTS, KeyOrder, KeyStats, QueueStats, QueueSummary
+from fila.broker.stats import SORTS, HookFigures, KeyOrder, KeyStats, QueueStats, QueueSummary
 from fila.broker.trial import HookTrial, Subject
 from fila.config import DAY_MS, KIB, LuaConfig, SchedulerConfig
 from fila.core.errors import ConfigNotFound, InvalidArgument
@@ -71,7 +72,10 @@ class FilaAdmin:
         )
 
     async def get_stats(self, request: pb.GetStatsRequest, _: Context) -> pb.GetStatsResponse:
-        return await write_stats(await self._broker.stats(request.queue, read_order(request)))
+        response = await write_stats(await self._broker.stats(request.queue, read_order(request)))
+        response.waiting_for_hooks = self._broker.waiting_for_hooks(request.queue)
+        response.script_error = self._broker.state.scripts.broken.get(request.queue, "")
+        return response
 
     async def set_config(self, request: pb.SetConfigRequest, context: Context) -> pb.SetConfigResponse:
         await self._broker.set_config(request.key, request.value, context.peer())
@@ -107,8 +111,8 @@ class FilaAdmin:
     async def dry_run_hook(self, request: pb.DryRunHookRequest, _: Context) -> pb.DryRunHookResponse:
         if request.next_messages > MAX_TRIALS:
             raise InvalidArgument(f"next_messages must not exceed {MAX_TRIALS}")
-        given = Subject("", request.headers, request.payload_size, request.attempts, request.error)
-        trials = self._broker.try_hooks(request.queue, request.script, given, request.next_messages)
+        given = Subject("", request.headers, request.payload_size, request.attempts, request.error[:MAX_ERROR])
+        trials = await self._broker.try_hooks(request.queue, request.script, given, request.next_messages)
         return pb.DryRunHookResponse(trials=[write_trial(trial) for trial in trials])
 
     async def pause_queue(self, request: pb.PauseQueueRequest, context: Context) -> pb.PauseQueueResponse:
@@ -393,6 +397,8 @@ def _write_all_but_keys(stats: QueueStats) -> pb.GetStatsResponse:
             )
             for one in stats.throttles
         ],
+        hooks=[_write_hook(one) for one in stats.hooks],
+        forgotten_delivered=stats.forgotten,
         counters=pb.QueueCounters(
             enqueued=counters.enqueued,
             delivered=counters.delivered,
@@ -404,6 +410,21 @@ def _write_all_but_keys(stats: QueueStats) -> pb.GetStatsResponse:
             redriven=counters.redriven,
             purged=counters.purged,
         ),
+    )
+
+
+def _write_hook(one: HookFigures) -> pb.HookStats:
+    stats = one.stats
+    return pb.HookStats(
+        hook=one.hook,
+        calls=stats.calls,
+        failures={str(kind): count for kind, count in stats.failures.items()},
+        breaker_opened=stats.opened,
+        bypassed=stats.bypassed,
+        bypassed_until=_timestamp(one.bypassed_until) if one.bypassed_until else None,
+        last_error=stats.last_error,
+        last_error_at=_timestamp(stats.last_error_at) if stats.last_error_at else None,
+        seconds=stats.duration_us / 1e6,
     )
 
 

@@ -173,7 +173,7 @@ def _scripting(config: Config) -> Scripting:
     def broken(queue: str, reason: str) -> None:
         log.error("the script of a queue can no longer be used and is left out", queue=queue, reason=reason)
 
-    return Scripting(config.lua, codec.read_body, opened, broken)
+    return Scripting(config.lua, codec.read_body, on_open=opened, on_broken=broken)
 
 
 def _calm_garbage_collector() -> None:

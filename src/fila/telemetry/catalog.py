@@ -142,6 +142,14 @@ LUA_BYPASSED = Metric(
     "fila.lua.bypassed", Kind.COUNTER, _HOOK, "Messages that took the defaults while a hook was bypassed", "{message}"
 )
 
+LUA_OPEN = Metric("fila.lua.circuit_breaker.open", Kind.GAUGE, _HOOK, "1 while a hook is bypassed", "1")
+LUA_SPENT = Metric("fila.lua.budget.spent_us", Kind.COUNTER, (), "Time that hooks and compiling them took", "us")
+LUA_EXHAUSTED = Metric(
+    "fila.lua.budget.exhausted", Kind.COUNTER, (), "Ticks that ended with hooks still to be asked", "{tick}"
+)
+LUA_WAITING = Metric("fila.lua.budget.waiting", Kind.GAUGE, (), "Messages that wait for hooks", "{message}")
+LUA_MEMORY = Metric("fila.lua.memory.reserved", Kind.GAUGE, (), "What scripts of all queues may hold", "By")
+
 QUEUES = Metric("fila.broker.queues", Kind.GAUGE, (), "Queues, dead-letter queues included", "{queue}")
 COMMANDS = Metric(
     "fila.broker.commands_waiting", Kind.GAUGE, (), "Messages in requests that wait for a tick", "{message}"
@@ -216,6 +224,11 @@ CATALOG: tuple[Metric, ...] = (
     LUA_ERRORS,
     LUA_BREAKER,
     LUA_BYPASSED,
+    LUA_OPEN,
+    LUA_SPENT,
+    LUA_EXHAUSTED,
+    LUA_WAITING,
+    LUA_MEMORY,
     QUEUES,
     COMMANDS,
     TICKS,

@@ -7,7 +7,7 @@ that no counter goes down.
 from collections.abc import Iterator
 
 from fila.broker.queue import QueueState
-from fila.lua.hooks import BUCKETS_US, Hooks, HookStats
+from fila.lua.hooks import BUCKETS_US, HookName, Hooks, HookStats
 from fila.telemetry import catalog
 from fila.telemetry.samples import Distribution, Samples
 
@@ -17,25 +17,27 @@ class ScriptTally:
 
     def __init__(self) -> None:
         self._hooks: Hooks | None = None
-        self._past: dict[str, HookStats] = {}
+        self._past: dict[HookName, HookStats] = {}
 
-    def tell(self, samples: Samples, queue: QueueState) -> None:
+    def tell(self, samples: Samples, queue: QueueState, now: int) -> None:
         if queue.hooks is not self._hooks:
             for hook, stats in _stats(self._hooks):
                 self._past[hook] = _sum(stats, self._past.get(hook))
             self._hooks = queue.hooks
-        now = {hook: _sum(stats, self._past.get(hook)) for hook, stats in _stats(self._hooks)}
-        for hook, stats in (self._past | now).items():
+        present = {hook: _sum(stats, self._past.get(hook)) for hook, stats in _stats(self._hooks)}
+        for hook, stats in (self._past | present).items():
             labels = (queue.name, hook)
             spread = Distribution(BUCKETS_US, tuple(stats.durations), stats.duration_us)
             samples[catalog.LUA_DURATION].append((labels, spread))
             samples[catalog.LUA_BREAKER].append((labels, stats.opened))
             samples[catalog.LUA_BYPASSED].append((labels, stats.bypassed))
+            is_open = queue.hooks is not None and hook in present and queue.hooks.bypassed_until(hook, now) > 0
+            samples[catalog.LUA_OPEN].append((labels, int(is_open)))
             for kind, count in stats.failures.items():
                 samples[catalog.LUA_ERRORS].append(((*labels, kind), count))
 
 
-def _stats(hooks: Hooks | None) -> Iterator[tuple[str, HookStats]]:
+def _stats(hooks: Hooks | None) -> Iterator[tuple[HookName, HookStats]]:
     if hooks is not None and hooks.has_on_enqueue:
         yield "on_enqueue", hooks.enqueue_stats
     if hooks is not None and hooks.has_on_failure:

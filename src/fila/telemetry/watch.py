@@ -96,7 +96,7 @@ class Watch:
             if queue in self._named:
                 _put(samples, queue.name, counts, levels)
                 self._tell_keys(samples, queue, scan)
-                self._named[queue].scripts.tell(samples, queue)
+                self._named[queue].scripts.tell(samples, queue, self._clock())
                 yield
             else:
                 self._rest.add(queue, counts, levels)
@@ -125,6 +125,10 @@ class Watch:
             (catalog.WRITE_FAILURES, load.write_failures),
             (catalog.WRITE_STALLS, load.write_stalls),
             (catalog.STORE_FULL, int(load.store_full)),
+            (catalog.LUA_SPENT, self._state.scripts.budget.spent_ns // 1000),
+            (catalog.LUA_EXHAUSTED, self._state.scripts.budget.exhausted),
+            (catalog.LUA_WAITING, load.hooks_waiting),
+            (catalog.LUA_MEMORY, self._state.scripts.reserved),
         ):
             samples[metric].append(((), value))
         if load.store_free_bytes is not None:

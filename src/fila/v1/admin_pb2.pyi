@@ -196,7 +196,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ..., sort: _Optional[str] = ..., offset: _Optional[int] = ..., key_prefix: _Optional[str] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys", "waits", "groups")
+    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys", "waits", "groups", "hooks", "waiting_for_hooks", "script_error", "forgotten_delivered")
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +211,10 @@ class GetStatsResponse(_message.Message):
     TOTAL_KEYS_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    HOOKS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FOR_HOOKS_FIELD_NUMBER: _ClassVar[int]
+    SCRIPT_ERROR_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_DELIVERED_FIELD_NUMBER: _ClassVar[int]
     summary: QueueSummary
     config: QueueConfig
     created_at: _timestamp_pb2.Timestamp
@@ -225,7 +229,40 @@ class GetStatsResponse(_message.Message):
     total_keys: int
     waits: WaitStats
     groups: _containers.RepeatedCompositeFieldContainer[GroupStats]
-    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ..., waits: _Optional[_Union[WaitStats, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[GroupStats, _Mapping]]] = ...) -> None: ...
+    hooks: _containers.RepeatedCompositeFieldContainer[HookStats]
+    waiting_for_hooks: int
+    script_error: str
+    forgotten_delivered: int
+    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ..., waits: _Optional[_Union[WaitStats, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[GroupStats, _Mapping]]] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ..., waiting_for_hooks: _Optional[int] = ..., script_error: _Optional[str] = ..., forgotten_delivered: _Optional[int] = ...) -> None: ...
+
+class HookStats(_message.Message):
+    __slots__ = ("hook", "calls", "failures", "breaker_opened", "bypassed", "bypassed_until", "last_error", "last_error_at", "seconds")
+    class FailuresEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    HOOK_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    FAILURES_FIELD_NUMBER: _ClassVar[int]
+    BREAKER_OPENED_FIELD_NUMBER: _ClassVar[int]
+    BYPASSED_FIELD_NUMBER: _ClassVar[int]
+    BYPASSED_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_AT_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    hook: str
+    calls: int
+    failures: _containers.ScalarMap[str, int]
+    breaker_opened: int
+    bypassed: int
+    bypassed_until: _timestamp_pb2.Timestamp
+    last_error: str
+    last_error_at: _timestamp_pb2.Timestamp
+    seconds: float
+    def __init__(self, hook: _Optional[str] = ..., calls: _Optional[int] = ..., failures: _Optional[_Mapping[str, int]] = ..., breaker_opened: _Optional[int] = ..., bypassed: _Optional[int] = ..., bypassed_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., seconds: _Optional[float] = ...) -> None: ...
 
 class WaitStats(_message.Message):
     __slots__ = ("sampled", "mean_seconds", "p50_seconds", "p99_seconds", "parts", "throttles")

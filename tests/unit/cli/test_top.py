@@ -29,7 +29,7 @@ def busy(client, monkeypatch):
 
 def test_one_queue_shows_rates_shares_limits_waits_and_consumers(fila, busy):
     shown = fila("top", "orders", "--once").stdout
-    for part in ("out 100/s", "depth 12,000", "acme", "100% of 100%", "throttled", "provider:aws", "rate=5"):
+    for part in ("out 100/s", "depth 12,000", "acme", "100% of 75%", "throttled", "provider:aws", "rate=5"):
         assert part in shown
     assert "half up to 1.0 s, 99 % up to 2.0 s: throttle 83%, no consumer 17%" in shown
     assert "#4 2/100" in shown

@@ -284,10 +284,10 @@ class TestBreaker:
     def test_it_opens_at_exactly_the_threshold(self, threshold):
         made = self.made(breaker_failures=threshold)
         for n in range(threshold):
-            assert not made.is_open("on_enqueue", 0), n
+            assert not made.bypassed_until("on_enqueue", 0), n
             assert self.opened == []
             made.on_enqueue({"bad": "1"}, 0, 0)
-        assert made.is_open("on_enqueue", 0)
+        assert made.bypassed_until("on_enqueue", 0)
         assert self.opened == [("orders", "on_enqueue", "error", "script:2: bad")]
         assert made.on_enqueue({}, 0, 0) == Placement()
         stats = made.enqueue_stats
@@ -297,9 +297,9 @@ class TestBreaker:
         made = self.made()
         for bad in (1, 1, 0, 1, 1):
             made.on_enqueue({"bad": "1"} if bad else {}, 0, 0)
-        assert not made.is_open("on_enqueue", 0)
+        assert not made.bypassed_until("on_enqueue", 0)
         made.on_enqueue({"bad": "1"}, 0, 0)
-        assert made.is_open("on_enqueue", 0)
+        assert made.bypassed_until("on_enqueue", 0)
 
     def test_it_stays_open_for_the_cooldown_and_then_tries_again(self):
         made = self.made(breaker_cooldown_ms=500)
@@ -308,9 +308,9 @@ class TestBreaker:
             made.on_enqueue({"bad": "1"}, 0, now)
         assert made.on_enqueue({}, 0, now + 500 * MS - 1) == Placement()
         assert made.on_enqueue({}, 0, now + 500 * MS) == Placement("good")
-        assert not made.is_open("on_enqueue", now + 500 * MS)
+        assert not made.bypassed_until("on_enqueue", now + 500 * MS)
         made.on_enqueue({"bad": "1"}, 0, now + 501 * MS)
-        assert not made.is_open("on_enqueue", now + 501 * MS)
+        assert not made.bypassed_until("on_enqueue", now + 501 * MS)
 
     def test_a_failure_after_the_cooldown_opens_it_again_at_once(self):
         made = self.made(breaker_cooldown_ms=500)
@@ -326,8 +326,8 @@ class TestBreaker:
         for _ in range(3):
             made.on_failure({"bad": "1"}, "id", 1, "", 0)
             assert made.on_enqueue({}, 0, 0) == Placement("good")
-        assert made.is_open("on_failure", 0)
-        assert not made.is_open("on_enqueue", 0)
+        assert made.bypassed_until("on_failure", 0)
+        assert not made.bypassed_until("on_enqueue", 0)
         assert made.on_failure({}, "id", 1, "", 0) == Verdict()
         assert made.on_failure({}, "id", 1, "", 10_000 * MS) == Verdict(dead=True)
 
