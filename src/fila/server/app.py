@@ -17,6 +17,7 @@ from fila.broker.scripts import Scripting
 from fila.config import Config
 from fila.core.errors import StoreUnusable
 from fila.server import admin, codec, service
+from fila.server.clock import SteadyClock
 from fila.server.interceptor import guarded
 from fila.server.reading import Reading
 from fila.server.standard import Health, health_methods, reflection_methods
@@ -37,7 +38,7 @@ BATCH_BYTES = 16 << 20
 """The largest request. A batch may hold several payloads of the largest size."""
 
 STORE_CHECK_S = 0.25
-"""How often it is checked that the store is still there."""
+"""How often it is checked that the store is still there, how much room it has, and what the wall clock says."""
 
 EXIT_DEFECT = 70
 """As in sysexits.h: an internal software error."""
@@ -56,6 +57,7 @@ class Server:
         self._config = config
         self._turns = Turns(config.server.slow_turn_ms)
         self._full = False
+        self._store_timer: asyncio.TimerHandle | None = None
         self.port = 0
 
     @property
@@ -83,7 +85,8 @@ class Server:
             store.close()
             raise
         self._store = store
-        self._broker = Broker(Engine(state, store, config.scheduler, journal), store, time.time_ns)
+        self._clock = SteadyClock(not_before=state.clock_mark)
+        self._broker = Broker(Engine(state, store, config.scheduler, journal), store, self._clock)
         if config.server.stay_awake_us:
             self._broker.after_tick = Vigil(config.server.stay_awake_us / 1e6).begin
         self._broker.on_turn = self._turns.ended
@@ -110,7 +113,13 @@ class Server:
             self._broker.fail(lost)
         else:
             self._tell_room()
+            self._follow_wall_clock()
             self._store_timer = asyncio.get_running_loop().call_later(STORE_CHECK_S, self._watch_store)
+
+    def _follow_wall_clock(self) -> None:
+        was_set = self._clock.adjust()
+        if was_set:
+            log.warning("the wall clock was set: delays and leases go on as they were", by_ms=was_set // 1_000_000)
 
     def _tell_room(self) -> None:
         """Say when producers begin to be refused because the disk is full, and when they are taken again."""
@@ -132,7 +141,8 @@ class Server:
         self._broker.stop()
         self._streams.stop()
         await stopped
-        self._store_timer.cancel()
+        if self._store_timer is not None:
+            self._store_timer.cancel()
         self._broker.close()
         await self._telemetry.stop()
         log.info("stopped")
