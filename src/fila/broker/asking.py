@@ -44,7 +44,7 @@ class Waiting:
     lines: list[str]
     """The first is the one whose turns it takes."""
     questions: Iterator[None] | None = None
-    """Asks one hook at each step."""
+    """Asks one hook after each step."""
 
 
 class Asking:
@@ -68,6 +68,8 @@ class Asking:
         self._now = 0
         self.messages = 0
         """Of all commands that wait"""
+        self.asked: dict[str, None] = {}
+        """Whose hooks were asked since somebody last cleared it"""
 
     def lines_of(self, command: Command) -> list[str]:
         """Where a command has to wait; nothing when it can be planned at once."""
@@ -124,6 +126,7 @@ class Asking:
         while self._turns and budget.left:
             used, _, waiting = heappop(self._turns)
             self._level = max(self._level, used)
+            self.asked[waiting.lines[0]] = None
             before = budget.spent_ns
             done = self._take_turn(waiting, now, before + SLICE_NS)
             self._used[waiting.lines[0]] = used + budget.spent_ns - before + TURN_NS

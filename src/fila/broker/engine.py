@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from fila.broker.admin import plan_create, plan_delete, plan_update
@@ -52,7 +53,7 @@ from fila.broker.tick import Arrivals, Delivery, Tick
 from fila.broker.transactions import plan_commit, plan_stage, plan_staged_sweep
 from fila.config import SchedulerConfig
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, Overloaded, ShuttingDown, StoreBusy, StoreFailed, StoreUnusable
+from fila.core.errors import BrokerError, Overloaded, ShuttingDown, StoreBusy, StoreFailed, StoreUnusable, quoted
 from fila.core.ids import NS_PER_MS
 from fila.core.schedule import Delayed
 from fila.storage import keys
@@ -61,6 +62,9 @@ from fila.storage.base import Batch, Family, Storage
 CLOCK_STEP = 100 * NS_PER_MS
 """How far ahead of the clock sequence numbers are set aside, so that a restart after the clock stepped back reuses
 none. Shorter than a restart, so that ids stay true to the clock."""
+
+NAMED_HOOKS = 3
+"""Queues whose hooks are named in a slow tick."""
 
 RETRY_AFTER_FAILURE = 1000 * NS_PER_MS
 """How long work that nobody waits for rests after a failed write."""
@@ -159,9 +163,10 @@ class Engine:
         """Called when a tick is durable, before its commands are answered"""
 
     def describe_tick(self) -> str:
-        """The commands of the last tick, by kind."""
+        """The commands of the last tick, by kind, and the queues whose hooks were asked in it."""
         counts = Counter(kind.__name__ for kind in self._handled)
-        return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "no command"
+        hooks = [f"hooks of {quoted(name)}" for name in islice(self._asking.asked, NAMED_HOOKS)]
+        return ", ".join([f"{count} {name}" for name, count in counts.most_common()] + hooks) or "no command"
 
     def load(self) -> Load:
         store = self._store
@@ -261,6 +266,7 @@ class Engine:
         """Ask the hooks that were not asked in the last tick."""
         self._may_ask = self.state.scripts.budget.begin()
         self._set_aside = 0
+        self._asking.asked.clear()
         self._ask(now)
 
     def _ask(self, now: int) -> None:

@@ -186,7 +186,7 @@ def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int, 
 
 
 def judge_ahead(state: BrokerState, command: Enqueue | StageEnqueue, clock: Callable[[], int]) -> Iterator[None]:
-    """Have hooks judge the messages of a batch before it is planned, one at each step."""
+    """Have hooks judge the messages of a batch before it is planned. Yields before each call of a hook."""
     answers, queues, changed = command.answers, state.queues, -1
     while changed != state.hooks_changed:  # else all were asked that decide when it is planned
         changed = state.hooks_changed
@@ -197,12 +197,12 @@ def judge_ahead(state: BrokerState, command: Enqueue | StageEnqueue, clock: Call
                 continue
             if message in answers and answers[message][0] is hooks:
                 continue
+            yield
             try:
                 answer: Judged | BrokerError = judge(queue, message, state.limits, clock(), {})
             except BrokerError as error:
                 answer = error
-            answers[message] = (hooks, answer)
-            yield
+            answers[message] = (queue.hooks, answer)
 
 
 def plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None:

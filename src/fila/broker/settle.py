@@ -148,7 +148,7 @@ def plan_done(tick: Tick, queue: QueueState, grant: Grant, seqs: list[int]) -> N
 
 
 def judge_nacks_ahead(state: BrokerState, store: Storage, command: Settle, clock: Callable[[], int]) -> Iterator[None]:
-    """Have hooks judge messages that are given back before that is planned, one at each step."""
+    """Have hooks judge messages that are given back before that is planned. Yields before each call of a hook."""
     answers, changed = command.answers, -1
     while changed != state.hooks_changed:
         changed = state.hooks_changed
@@ -160,10 +160,13 @@ def judge_nacks_ahead(state: BrokerState, store: Storage, command: Settle, clock
             grant = queue.leases.find(seq, _read_token(nack.token)) if seq is not None else None
             if seq is None or grant is None or (nack in answers and answers[nack][0] is queue.hooks):
                 continue
+            yield
+            grant = queue.leases.find(seq, _read_token(nack.token))  # time may have passed
+            if grant is None:
+                continue
             verdict = ask(state, store, FailedAttempt(queue, grant, seq, Failed.NACKED, nack.error), clock())
             if verdict is not None:
                 answers[nack] = (queue.hooks, verdict)
-                yield
 
 
 def _plan_nack(

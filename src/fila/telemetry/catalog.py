@@ -143,7 +143,7 @@ LUA_BYPASSED = Metric(
 )
 
 LUA_OPEN = Metric("fila.lua.circuit_breaker.open", Kind.GAUGE, _HOOK, "1 while a hook is bypassed", "1")
-LUA_SPENT = Metric("fila.lua.budget.spent_us", Kind.COUNTER, (), "Time that hooks and compiling them took", "us")
+LUA_SPENT = Metric("fila.lua.budget.spent", Kind.COUNTER, (), "Time that hooks and compiling them took", "s")
 LUA_EXHAUSTED = Metric(
     "fila.lua.budget.exhausted", Kind.COUNTER, (), "Ticks that ended with hooks still to be asked", "{tick}"
 )

@@ -125,7 +125,7 @@ class Watch:
             (catalog.WRITE_FAILURES, load.write_failures),
             (catalog.WRITE_STALLS, load.write_stalls),
             (catalog.STORE_FULL, int(load.store_full)),
-            (catalog.LUA_SPENT, self._state.scripts.budget.spent_ns // 1000),
+            (catalog.LUA_SPENT, self._state.scripts.budget.spent_ns / NS_PER_S),
             (catalog.LUA_EXHAUSTED, self._state.scripts.budget.exhausted),
             (catalog.LUA_WAITING, load.hooks_waiting),
             (catalog.LUA_MEMORY, self._state.scripts.reserved),
