@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from fila.client.arguments import known_names, several
+from fila.client.arguments import known_names, made, several
 from fila.client.connection import Connection
 from fila.client.errors import ConfigNotFoundError, InvalidArgumentError, QueueAlreadyExistsError
 from fila.client.hooks import Hooks
@@ -338,7 +338,9 @@ class Admin:
     async def create_queue(self, name: str, settings: QueueSettings) -> str:
         config, hooks = queue_config(settings)
         with _located(hooks):
-            response = await self._call(self._stub.CreateQueue, admin_pb2.CreateQueueRequest(name=name, config=config))
+            response = await self._call(
+                self._stub.CreateQueue, made(admin_pb2.CreateQueueRequest, name=name, config=config)
+            )
         return response.queue_id
 
     async def ensure_queue(self, name: str, settings: QueueSettings) -> bool:
@@ -353,32 +355,34 @@ class Admin:
         if hooks is not None and None in {hooks.on_enqueue, hooks.on_failure}:
             raise InvalidArgumentError("on_enqueue and on_failure are one script: change both of them, or script")
         with _located(hooks):
-            response = await self._call(self._stub.UpdateQueue, admin_pb2.UpdateQueueRequest(queue=name, config=config))
+            response = await self._call(
+                self._stub.UpdateQueue, made(admin_pb2.UpdateQueueRequest, queue=name, config=config)
+            )
         return _config(response.config)
 
     async def delete_queue(self, name: str, force: bool) -> int:
-        response = await self._call(self._stub.DeleteQueue, admin_pb2.DeleteQueueRequest(queue=name, force=force))
+        response = await self._call(self._stub.DeleteQueue, made(admin_pb2.DeleteQueueRequest, queue=name, force=force))
         return response.messages_deleted
 
     async def pause_queue(self, name: str) -> None:
-        await self._call(self._stub.PauseQueue, admin_pb2.PauseQueueRequest(queue=name))
+        await self._call(self._stub.PauseQueue, made(admin_pb2.PauseQueueRequest, queue=name))
 
     async def resume_queue(self, name: str) -> None:
-        await self._call(self._stub.ResumeQueue, admin_pb2.ResumeQueueRequest(queue=name))
+        await self._call(self._stub.ResumeQueue, made(admin_pb2.ResumeQueueRequest, queue=name))
 
     async def set_config(self, key: str, value: str) -> None:
-        await self._call(self._stub.SetConfig, admin_pb2.SetConfigRequest(key=key, value=value))
+        await self._call(self._stub.SetConfig, made(admin_pb2.SetConfigRequest, key=key, value=value))
 
     async def get_config(self, key: str) -> str | None:
         try:
-            response = await self._call(self._stub.GetConfig, admin_pb2.GetConfigRequest(key=key))
+            response = await self._call(self._stub.GetConfig, made(admin_pb2.GetConfigRequest, key=key))
         except ConfigNotFoundError:
             return None
         return response.value
 
     async def list_config(self, prefix: str) -> dict[str, str]:
         found: dict[str, str] = {}
-        request = admin_pb2.ListConfigRequest(prefix=prefix)
+        request = made(admin_pb2.ListConfigRequest, prefix=prefix)
         while True:
             response = await self._call(self._stub.ListConfig, request)
             found.update((entry.key, entry.value) for entry in response.entries)
@@ -387,15 +391,12 @@ class Admin:
             request.cursor = response.cursor
 
     async def delete_config(self, key: str) -> bool:
-        response = await self._call(self._stub.DeleteConfig, admin_pb2.DeleteConfigRequest(key=key))
+        response = await self._call(self._stub.DeleteConfig, made(admin_pb2.DeleteConfigRequest, key=key))
         return response.existed
 
     async def explain(self, queue: str, message_id: str, fairness_key: str) -> Explanation:
-        request = admin_pb2.ExplainRequest(queue=queue)
-        if message_id:
-            request.message_id = message_id
-        elif fairness_key:
-            request.fairness_key = fairness_key
+        subject = {"message_id": message_id} if message_id else {"fairness_key": fairness_key} if fairness_key else {}
+        request = made(admin_pb2.ExplainRequest, queue=queue, **subject)
         return _explanation(await self._call(self._stub.Explain, request))
 
     async def try_hook(self, request: admin_pb2.DryRunHookRequest) -> list[HookTrial]:
@@ -415,8 +416,8 @@ class Admin:
     async def queue_stats(
         self, name: str, max_keys: int = 20, sort: str = "", offset: int = 0, key_prefix: str = ""
     ) -> QueueStats:
-        request = admin_pb2.GetStatsRequest(
-            queue=name, max_keys=max_keys, sort=sort, offset=offset, key_prefix=key_prefix
+        request = made(
+            admin_pb2.GetStatsRequest, queue=name, max_keys=max_keys, sort=sort, offset=offset, key_prefix=key_prefix
         )
         response = await self._call(self._stub.GetStats, request)
         return QueueStats(
@@ -552,18 +553,16 @@ def hook_trial(
     next_messages: int,
 ) -> admin_pb2.DryRunHookRequest:
     """What to try. Raises InvalidArgumentError."""
-    try:
-        return admin_pb2.DryRunHookRequest(
-            queue=queue,
-            script=script,
-            headers=headers,
-            payload_size=payload_size,
-            attempts=attempts,
-            error=error,
-            next_messages=next_messages,
-        )
-    except (TypeError, ValueError) as wrong:
-        raise InvalidArgumentError(str(wrong)) from wrong
+    return made(
+        admin_pb2.DryRunHookRequest,
+        queue=queue,
+        script=script,
+        headers=headers,
+        payload_size=payload_size,
+        attempts=attempts,
+        error=error,
+        next_messages=next_messages,
+    )
 
 
 def _explanation(about: admin_pb2.ExplainResponse) -> Explanation:

@@ -1,9 +1,30 @@
 """Checks of what a caller wrote, with errors that name it."""
 
-from collections.abc import Iterable
+import reprlib
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import Any, TypeVar
 
 from fila.client.errors import InvalidArgumentError
+
+R = TypeVar("R")
+
+
+def made(request: Callable[..., R], **fields: Any) -> R:
+    """A request. Raises InvalidArgumentError, with its name, for a value that it cannot hold."""
+    try:
+        return request(**fields)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(_wrong(request, fields) or str(error)) from error
+
+
+def _wrong(request: Callable[..., object], fields: dict[str, Any]) -> str:
+    for name, value in fields.items():
+        try:
+            request(**{name: value})
+        except (TypeError, ValueError) as error:
+            return f"{name} = {reprlib.repr(value)}: {error}"
+    return ""
 
 
 def known_names(kind: str, given: Iterable[str], known: Iterable[str]) -> None:

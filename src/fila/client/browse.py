@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
-from fila.client.arguments import known_names, several
+from fila.client.arguments import known_names, made, several
 from fila.client.connection import Connection
 from fila.client.errors import InvalidArgumentError
 from fila.client.message import DeadLetter, FailedAttempt, dead_letter, failed_attempts
@@ -187,26 +187,24 @@ def peek_request(
     queue: str, newest: bool, payload_bytes: int, cursor: str, chosen: MessageFilter
 ) -> admin_pb2.PeekRequest:
     """Raises InvalidArgumentError."""
-    try:
-        return admin_pb2.PeekRequest(
-            queue=queue,
-            filter=_filter(chosen),
-            newest_first=newest,
-            payload_bytes=payload_bytes,
-            cursor=cursor,
-        )
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(str(error)) from error
+    return made(
+        admin_pb2.PeekRequest,
+        queue=queue,
+        filter=_filter(chosen),
+        newest_first=newest,
+        payload_bytes=payload_bytes,
+        cursor=cursor,
+    )
 
 
 def redrive_request(dlq: str, chosen: MessageFilter) -> admin_pb2.RedriveRequest:
     """Raises InvalidArgumentError."""
-    return admin_pb2.RedriveRequest(dlq_queue=dlq, filter=_filter(chosen))
+    return made(admin_pb2.RedriveRequest, dlq_queue=dlq, filter=_filter(chosen))
 
 
 def purge_request(queue: str, any_queue: bool, chosen: MessageFilter) -> admin_pb2.PurgeRequest:
     """Raises InvalidArgumentError."""
-    return admin_pb2.PurgeRequest(queue=queue, filter=_filter(chosen), any_queue=any_queue)
+    return made(admin_pb2.PurgeRequest, queue=queue, filter=_filter(chosen), any_queue=any_queue)
 
 
 def _filter(chosen: MessageFilter) -> admin_pb2.MessageFilter:

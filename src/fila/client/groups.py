@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
+from fila.client.arguments import known_names, made
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, Unary, was_lost
-from fila.client.errors import ClientClosedError, InternalError, InvalidArgumentError, UnavailableError
+from fila.client.errors import ClientClosedError, InternalError, UnavailableError
 from fila.client.message import ReadMessage
 from fila.client.thread import LoopThread
 from fila.v1 import messages_pb2
@@ -146,14 +147,6 @@ class Calls:
                 await asyncio.sleep(wait_s)
             finally:
                 call.cancel()
-
-
-def made(request: Callable[..., R], **fields: Any) -> R:
-    """A request. Raises InvalidArgumentError for values that it cannot hold."""
-    try:
-        return request(**fields)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(str(error)) from error
 
 
 class AsyncGroup:
@@ -346,6 +339,7 @@ async def read_queue_packed(
     calls: Calls, queue: str, options: ReadOptions, *, bare: bool = False
 ) -> AsyncIterator[Packed]:
     """As `read_queue`, but messages as they came; bare ones have headers and payload only."""
+    known_names("option", options, ReadOptions.__annotations__)
     most = options.get("max_messages", 0)
     seen = 0
 

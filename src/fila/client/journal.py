@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from fila.client.arguments import made
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, was_lost
-from fila.client.errors import InvalidArgumentError
 from fila.client.thread import LoopThread
 from fila.v1 import admin_pb2
 from fila.wire.status import RpcError
@@ -148,12 +148,14 @@ def journal_request(
     from_seq: int, last: int, max_entries: int, queue: str, follow: bool
 ) -> admin_pb2.ReadJournalRequest:
     """Raises InvalidArgumentError."""
-    try:
-        return admin_pb2.ReadJournalRequest(
-            from_seq=from_seq, last=last, max_entries=max_entries, queue=queue, follow=follow
-        )
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(str(error)) from error
+    return made(
+        admin_pb2.ReadJournalRequest,
+        from_seq=from_seq,
+        last=last,
+        max_entries=max_entries,
+        queue=queue,
+        follow=follow,
+    )
 
 
 def read_batch(response: admin_pb2.ReadJournalResponse) -> JournalBatch:

@@ -11,8 +11,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from uuid import uuid4
 
+from fila.client.arguments import made
 from fila.client.encoding import Chunk, OutgoingMessage, encode_all
-from fila.client.groups import Calls, made
+from fila.client.groups import Calls
 from fila.client.thread import LoopThread, result_of
 from fila.v1 import service_pb2 as pb
 

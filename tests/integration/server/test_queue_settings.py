@@ -94,3 +94,21 @@ def test_the_package_says_what_it_has():
     assert fila.__version__.count(".") == 2
     assert {"Client", "AsyncClient", "FilaError", "__version__"} <= set(dir(fila))
     assert all(getattr(fila, name) is not None for name in dir(fila))
+
+
+def test_a_value_of_another_type_is_named_and_never_a_bare_type_error(client):
+    for call, name in (
+        (lambda: client.set_config("key", 10), "value = 10"),
+        (lambda: client.get_config(7), "key = 7"),
+        (lambda: client.create_queue(7), "name = 7"),
+        (lambda: client.queue_stats("once", -1), "max_keys = -1"),
+        (lambda: client.explain("once", 7), "message_id = 7"),
+        (lambda: client.purge(7), "queue = 7"),
+        (lambda: list(client.read_queue("once", part=-1)), "part = -1"),
+        (
+            lambda: list(client.read_queue("once", max_mesages=2)),
+            r"unknown option max_mesages: did you mean max_messages\?",
+        ),
+    ):
+        with pytest.raises(InvalidArgumentError, match=f"^{name}"):
+            call()
