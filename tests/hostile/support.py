@@ -29,11 +29,21 @@ MOST_DELAY_MS = 50.0
 class Peer:
     """A connection to the server on which anything may be sent."""
 
-    def __init__(self, addr: str, *, greet: bool = True, receive_buffer: int | None = None, timeout: float = 10.0):
+    def __init__(
+        self,
+        addr: str,
+        *,
+        greet: bool = True,
+        receive_buffer: int | None = None,
+        timeout: float = 10.0,
+        source: str = "",
+    ):
         host, port = addr.rsplit(":", 1)
         self.socket = socket.socket()
         if receive_buffer is not None:  # before the connection is made, so that TCP's own window is small
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if source:
+            self.socket.bind((source, 0))
         self.socket.settimeout(timeout)
         self.socket.connect((host, int(port)))
         self.sent = 0

@@ -430,6 +430,19 @@ class Broker:
                 step = max(1, READ_BYTES // max(len(record) for _, _, record in read))
                 yield read
 
+    def read_in_pieces(self, queue: QueueState, messages: list[Taken]) -> Iterator[list[tuple[int, Lane, bytes]]]:
+        """Messages that nobody holds, about `READ_BYTES` at a time, each piece when it is asked for."""
+        start, step = 0, READ_FIRST
+        while start < len(messages):
+            chosen = messages[start : start + step]
+            if queue.large:
+                chosen = _up_to_large(chosen, queue.large)
+            start += len(chosen)
+            read = self._look_up(chosen)
+            if read:
+                step = max(1, READ_BYTES // max(len(record) for _, _, record in read))
+                yield read
+
     def _read(self, messages: list[Taken]) -> list[tuple[int, Lane, bytes]]:
         recent = self._engine.recent
         found = recent.take([seq for _, seq, _ in messages]) if len(recent) else {}

@@ -68,6 +68,10 @@ class Enqueue:
     """Whether each message is to say where it was put."""
     answers: dict[Incoming, tuple[object, Any]] = field(default_factory=dict)
     """What hooks said about messages, and which hooks; those that are missing are not judged yet."""
+    bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bytes = _bytes_of(self.messages)
 
     @property
     def size(self) -> int:
@@ -300,6 +304,10 @@ class StageEnqueue:
     ttl_ms: int = 0
     answers: dict[Incoming, tuple[object, Any]] = field(default_factory=dict)
     """As those of Enqueue."""
+    bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bytes = _bytes_of(self.messages)
 
     @property
     def size(self) -> int:
@@ -315,6 +323,15 @@ class CommitTransaction:
     parts: list[tuple[str, int]]
     reply: Callable[[Any], None]
     size: int = 1
+
+
+def _bytes_of(messages: list[Incoming]) -> int:
+    return sum([len(message.body) for message in messages])
+
+
+def bytes_of(command: "Command") -> int:
+    """Bytes of the messages that a command brings."""
+    return command.bytes if isinstance(command, Enqueue | StageEnqueue) else 0
 
 
 Command = (

@@ -37,6 +37,7 @@ from fila.broker.commands import (
     Settle,
     StageEnqueue,
     UpdateQueue,
+    bytes_of,
 )
 from fila.broker.deliver import plan_delivery, plan_straight
 from fila.broker.enqueue import plan_enqueue
@@ -137,6 +138,7 @@ class Engine:
         """Commands of this tick that were let wait for hooks"""
         self.queued = 0
         """Messages of commands that wait"""
+        self.queued_bytes = 0
         self._wanted: dict[str, None] = {}
         """Queues that may have something to deliver, in turn."""
         self._freed: dict[str, QueueState] = {}
@@ -182,10 +184,13 @@ class Engine:
 
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Raises Overloaded when too much is waiting."""
-        if self.queued >= self._config.max_queued_commands and not isinstance(command, ReturnGrants):
+        config = self._config
+        full = self.queued >= config.max_queued_commands or self.queued_bytes >= config.max_queued_bytes
+        if full and not isinstance(command, ReturnGrants):
             raise Overloaded("the broker has too many requests waiting; try again later")
         self._asking.check(command)
         self.queued += command.size
+        self.queued_bytes += bytes_of(command)
         self._commands.append(command)
 
     def join(self, queue_name: str, consumer: Consumer) -> None:
@@ -371,6 +376,7 @@ class Engine:
         """Have commands done again, before all others and in their order."""
         self._ready.extendleft(reversed(commands))
         self.queued += sum(command.size for command in commands)
+        self.queued_bytes += sum(map(bytes_of, commands))
 
     def _give_up(self, command: Command, error: StoreFailed) -> None:
         if isinstance(command, ReturnGrants):  # nobody waits for it, and nobody else would do it
@@ -434,12 +440,13 @@ class Engine:
 
     def _plan_commands(self, tick: Tick) -> list[Command]:
         done: list[Command] = []
-        budget = self._config.max_tick_messages
-        while budget > 0:
+        budget, room = self._config.max_tick_messages, self._config.max_tick_bytes
+        while budget > 0 and room > 0:
             command = self._next_command(tick.now)
             if command is None or isinstance(command, ALONE):
                 break
             budget -= command.size
+            room -= bytes_of(command)
             done.append(self._plan_next(tick))
         plan_extensions(self.state, tick)
         rewrite_grants(tick)
@@ -448,6 +455,7 @@ class Engine:
     def _plan_next(self, tick: Tick) -> Command:
         command = (self._ready or self._commands).popleft()
         self.queued -= command.size
+        self.queued_bytes -= bytes_of(command)
         reply: Callable[[Any], None] = command.reply
         try:
             answer: object = self._plan(tick, command)

@@ -15,7 +15,6 @@ from fila.core.errors import ClaimLost, InvalidArgument, QueueNotFound, quoted
 from fila.core.ids import NS_PER_MS
 from fila.core.pending import FairKey, Lane
 from fila.storage import keys
-from fila.storage.base import Family
 
 if TYPE_CHECKING:
     from fila.broker.broker import Broker
@@ -174,10 +173,10 @@ class Readers:
         while not walk.done:
             found = await self._broker.step_by_step(walk.next(LOOK_MESSAGES, LOOK_EFFORT))
             places = [match.place for match in found if match.place.seq % parts == part]
-            stored = [(lane_of(place.key, place.priority), place.seq) for place in places]
-            wanted = [keys.message(lane.place, seq) for lane, seq in stored]
-            records = self._broker.store.get_many(Family.MESSAGES, wanted)
-            yield [(seq, lane, record) for (lane, seq), record in zip(stored, records, strict=True) if record]
+            wanted = [(lane_of(place.key, place.priority), place.seq, 0) for place in places]
+            for piece in self._broker.read_in_pieces(queue, wanted):
+                yield piece
+                await asyncio.sleep(0)
+                if self._state.queues.get(queue_name) is not queue:
+                    raise QueueNotFound(queue_name)
             await asyncio.sleep(0)
-            if self._state.queues.get(queue_name) is not queue:
-                raise QueueNotFound(queue_name)

@@ -135,6 +135,11 @@ class ServerConfig(Section):
     shutdown_grace_ms: int = _whole(10_000, 0, 3_600_000)
     #: How long the server looks for more after it has done something, before it sleeps. 0: it sleeps at once.
     stay_awake_us: int = _whole(100, 0, 1_000_000)
+    #: Connections at a time, and those of one address.
+    max_connections: int = _whole(10_000, 1, 1_000_000)
+    max_peer_connections: int = _whole(1_000, 1, 1_000_000)
+    #: Bytes held for all peers: of requests that come or are worked on, and of responses that are not sent.
+    max_held_bytes: int = _whole(64 * MIB, 4 * MIB, 64 * GIB)
     #: Work that keeps all clients waiting for so long is logged. 0: nothing is.
     slow_turn_ms: int = _whole(100, 0, 3_600_000)
 
@@ -164,8 +169,12 @@ class SchedulerConfig(Section):
     dedup_window_ms: int = _whole(300_000, 0, 365 * DAY_MS)
     #: Messages in commands that wait for the engine; past it producers are refused instead of memory growing.
     max_queued_commands: int = _whole(100_000, 1, 10_000_000)
+    #: Bytes of the messages in them, the same.
+    max_queued_bytes: int = _whole(64 * MIB, 1, 16 * GIB)
     #: Messages handled in one tick; bounds how long anything else waits for its turn.
     max_tick_messages: int = _whole(2_000, 1, 1_000_000)
+    #: Bytes of messages taken in by one tick; a single request may bring more.
+    max_tick_bytes: int = _whole(4 * MIB, 1, GIB)
 
 
 @dataclass(frozen=True, slots=True)

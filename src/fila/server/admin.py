@@ -33,6 +33,8 @@ MAX_ATTEMPTS = 1_000_000
 MAX_TRIALS = 1000
 WRITTEN_AT_ONCE = 200
 """Fairness keys of an answer that are written in one go: 5 ms"""
+LARGE_ANSWERS = frozenset({"ListQueues", "GetStats", "ListConfig", "DryRunHook", "Peek"})
+"""Of up to a few megabytes: made when the caller takes them"""
 MAX_REQUEST_BYTES = 512 * KIB
 """Of a call that administers: a script, or a filter with as many ids and headers as it may have."""
 LAST_MOMENT = 253_402_300_800 * NS_PER_S - 1
@@ -187,6 +189,7 @@ def methods(admin: FilaAdmin) -> Methods:
             request.FromString,
             lambda response: response.SerializeToString(),
             max_request_bytes=MAX_REQUEST_BYTES,
+            large=name in LARGE_ANSWERS,
         )
         for name, (method, request) in methods.items()
     }

@@ -14,7 +14,7 @@ from fila.broker.engine import Engine
 from fila.broker.journal import Journal
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
-from fila.config import Config
+from fila.config import Config, ServerConfig
 from fila.core.errors import StoreUnusable
 from fila.server import admin, codec, service
 from fila.server.clock import SteadyClock
@@ -31,6 +31,7 @@ from fila.v1 import admin_pb2, service_pb2
 from fila.wire import server as wire
 from fila.wire.address import split_address
 from fila.wire.connection import Limits
+from fila.wire.room import Shares
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +40,12 @@ BATCH_BYTES = 16 << 20
 
 STORE_CHECK_S = 0.25
 """How often it is checked that the store is still there, how much room it has, and what the wall clock says."""
+
+STREAM_WINDOW = 64 << 10
+"""What a caller may send without asking, on each call: larger requests get their room when there is some."""
+
+WORK_BYTES = 16 << 20
+"""Requests that are decoded and not answered yet; more wait outside, the small ones first."""
 
 EXIT_DEFECT = 70
 """As in sysexits.h: an internal software error."""
@@ -160,12 +167,28 @@ class Server:
             **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, health.SERVICE_NAME)),
         }
         largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
-        self._server = wire.Server(methods, Limits(max_message_bytes=largest), on_turn=self._turns.ended)
+        self._server = wire.Server(
+            methods,
+            Limits(max_message_bytes=largest, stream_window=STREAM_WINDOW),
+            on_turn=self._turns.ended,
+            quotas=_quotas(config.server, largest),
+        )
         address = config.server.listen_addr
         try:
             self.port = await self._server.listen(*split_address(address))
         except (OSError, ValueError) as cause:
             raise OSError(f"cannot listen on {address}: is it in use?") from cause
+
+
+def _quotas(config: ServerConfig, largest: int) -> wire.Quotas:
+    """One connection can always bring the largest request, and two of them never fill the room."""
+    held = max(config.max_held_bytes, 4 * largest)
+    return wire.Quotas(
+        connections=config.max_connections,
+        peer_connections=config.max_peer_connections,
+        shares=Shares(held, held * 3 // 4, held * 3 // 8),
+        work_bytes=max(WORK_BYTES, largest),
+    )
 
 
 def _log_permissions(folder: Folder) -> None:

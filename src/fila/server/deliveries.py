@@ -5,18 +5,22 @@ from collections.abc import Iterator
 from functools import partial
 
 from fila.broker.broker import Broker
+from fila.broker.queue import QueueState
 from fila.core.leases import Grant
 from fila.server import codec
 from fila.server.trace import caller_of
 from fila.server.types import Context
 from fila.telemetry.tracing import Tracer
 from fila.v1 import service_pb2
+from fila.wire.context import RESPONSE_BYTES
 
 VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
 """The metadata by which a consumer learns how long its leases last."""
 
-RESPONSE_BYTES = 1 << 20
-"""About how large one response with messages becomes before the next is begun."""
+
+def room_for(broker: Broker, queue: QueueState, usual: int) -> int:
+    """How much room a response with messages of a queue needs: a large message is a response by itself."""
+    return max(usual, broker.state.limits.max_payload_bytes) if queue.large else usual
 
 
 class Deliveries:
@@ -47,19 +51,24 @@ class Deliveries:
     def granted(self) -> None:
         """Send while the caller takes it."""
         try:
-            while not (self._context.outgoing or self.reason.done()):
+            while not self.reason.done() and self._context.ready_to_send(self._room()):
                 response = next(self._responses, None)
                 if response is not None:
                     self._context.send(response)
                     continue
                 grant = self._subscription.take()
                 if grant is None:
+                    self._context.send_nothing()
                     return
                 self._responses = self._encoded(grant)
         except asyncio.CancelledError:
             self.reason.cancel()
         except Exception as error:  # noqa: BLE001  # whatever it is, it ends this stream and no other
             self.ended(error)
+
+    def _room(self) -> int:
+        """Only large messages have to wait for room: others never exceed the window by much."""
+        return room_for(self._broker, self._subscription.queue, 0)
 
     def flush(self) -> None:
         self._context.flush()

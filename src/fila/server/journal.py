@@ -40,6 +40,7 @@ async def read_journal(broker: Broker, request: pb.ReadJournalRequest, context: 
     reading = _Reading(broker, request)
     await context.write(reading.header())
     while not reading.done:
+        await context.room()
         response = reading.next()
         await context.write(response)
         await asyncio.sleep(0)  # what the broker is there for goes first

@@ -12,9 +12,10 @@ from fila.broker.settle import token_text
 from fila.core.claims import Claim, ClaimState
 from fila.core.lifecycle import State
 from fila.server.codec import BareWriter, DeliveryWriter
-from fila.server.deliveries import RESPONSE_BYTES
+from fila.server.deliveries import room_for
 from fila.server.types import Context
 from fila.v1 import service_pb2 as pb
+from fila.wire.context import RESPONSE_BYTES
 
 _STATES = {ClaimState.OPEN: pb.CLAIM_STATE_OPEN, ClaimState.EXPIRED: pb.CLAIM_STATE_EXPIRED}
 
@@ -52,7 +53,11 @@ class Reading:
         response = _Response(None if request.bare else self._writer(queue, claim.token, claim.made_at))
         await context.send_initial_metadata(())
         behind = 0
-        for piece, position in pieces:
+        while True:
+            await context.room(room_for(self._broker, queue, RESPONSE_BYTES))
+            piece, position = next(pieces, ([], behind))
+            if not piece:
+                break
             size = _bytes(piece)
             if response.is_full_with(size):
                 await context.write(response.take(pb.ReadClaimResponse(next=behind)))
@@ -95,7 +100,12 @@ class Reading:
         left = request.max_messages or NEWEST_POSSIBLE
         await context.send_initial_metadata(())
         behind = 0
-        async for piece in self._readers.look(request.queue, query, request.part, request.parts or 1):
+        found = self._readers.look(request.queue, query, request.part, request.parts or 1)
+        while True:
+            await context.room(room_for(self._broker, queue, RESPONSE_BYTES))
+            piece = await anext(found, None)
+            if piece is None:
+                break
             for some in _by_size(piece[:left]):
                 size = _bytes(some)
                 if response.is_full_with(size):

@@ -197,9 +197,12 @@ def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Met
             message,
             pb.EnqueueResponse.SerializeToString,
             max_request_bytes=limits.max_payload_bytes + limits.max_header_bytes + MORE_BYTES,
+            bulk=True,
         ),
-        "EnqueueBatch": Method(service.enqueue_batch, batch, identity),
-        "EnqueueStream": Method(service.enqueue_stream, batch, identity, takes_stream=True, gives_stream=True),
+        "EnqueueBatch": Method(service.enqueue_batch, batch, identity, bulk=True),
+        "EnqueueStream": Method(
+            service.enqueue_stream, batch, identity, takes_stream=True, gives_stream=True, bulk=True
+        ),
         "Lease": SmallMethod(service.lease, pb.LeaseRequest.FromString, identity, gives_stream=True),
         "Ack": SmallMethod(service.ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
         "Nack": Method(
@@ -214,8 +217,9 @@ def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Met
             pb.SettleResponse.SerializeToString,
             takes_stream=True,
             gives_stream=True,
+            bulk=True,
         ),
-        "StageEnqueue": Method(service.stage_enqueue, stage, pb.StageEnqueueResponse.SerializeToString),
+        "StageEnqueue": Method(service.stage_enqueue, stage, pb.StageEnqueueResponse.SerializeToString, bulk=True),
         "CommitTransaction": Method(
             service.commit_transaction,
             pb.CommitTransactionRequest.FromString,

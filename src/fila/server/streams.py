@@ -42,10 +42,12 @@ class Conversation:
     def _go_on(self) -> None:
         """Take the next request, unless one is under way or the caller does not read its answers."""
         context = self._context
-        if self._asking or context.outgoing or self.ended.done():
+        if self._asking or self.ended.done():
             return
-        if self._stopping:
+        if self._stopping and not context.outgoing:
             self._fail(ShuttingDown())
+            return
+        if not context.ready_to_send():
             return
         try:
             request = context.take()

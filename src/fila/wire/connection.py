@@ -4,9 +4,9 @@ Rules of this file:
 - `receive` takes what arrived and the time; what is to be written gathers in `out`. Streams are told what happened to
   them by their methods, in the middle of `receive`.
 - What the peer gets wrong ends the whole connection with GOAWAY (`closed`). No gRPC library does any of it.
-- **A peer cannot make us hold much.** It has a window for each stream and one for the connection, and gets room back
-  only for what was read, or for the message that is just coming while nothing else waits on its stream: at most the
-  connection's window of messages that nobody reads, and one message under way on each stream.
+- **A peer cannot make us hold much.** It has a window for each stream and gets room back only for what was read. For a
+  message that is larger than that, a client gives its server room as it comes; a server gives its client room for all
+  of it, when the whole server has that room (`room`), and counts every byte that it holds.
 - **A peer cannot keep us busy for nothing.** What costs it little and us something has a budget: pings that do not
   follow what we sent, settings, resets, empty frames. Header blocks are limited in bytes and in frames.
 - A DATA frame is not kept until it is complete: its bytes go to their message as they come.
@@ -14,12 +14,14 @@ Rules of this file:
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from fila.wire import frames
 from fila.wire.budget import Budget
 from fila.wire.frames import ConnectionFailed
 from fila.wire.headers import READ_FACTOR, Block, HeaderDecoder, Headers, fault_of_trailers
+from fila.wire.room import Account, Waiting
 from fila.wire.status import StatusCode
 from fila.wire.stream import PREFIX_BYTES, Buffer, MessageRefused, Stream
 
@@ -42,6 +44,13 @@ class Limits:
     max_frame_bytes: int = 1 << 20
 
 
+#: What an open call is counted as, besides its headers and messages.
+CALL_BYTES: Final = 4 << 10
+
+#: What is written in one go, before others have their turn; a single message may be larger.
+MAX_OUT_BYTES: Final = 1 << 20
+
+
 class Connection:
     """Both roles. A client opens streams; a server makes one for each request by `accept`."""
 
@@ -60,6 +69,16 @@ class Connection:
         self.peer_max_streams = 100 if accept is None else 0
         self.ready = False
         self.pongs = 0
+        #: Of a server: what is held for this connection.
+        self.account: Account | None = None
+        #: Bytes of messages in `out`, and whether something waits for these to be written.
+        self.out_bytes = 0
+        self.hungry = False
+        #: Called when there is something to write although nothing was received or sent.
+        self.on_news: Callable[[], None] = _nothing
+        #: Bytes that were written and that the peer has not read, and called when it is not waited for any longer.
+        self.unread = 0
+        self.on_given_up: Callable[[], None] = _nothing
         #: For a client: called after the peer has changed what may be opened, and when a stream has ended.
         self.on_change: Callable[[], None] = _nothing
 
@@ -95,6 +114,7 @@ class Connection:
         self._spoke = False
         self._chatter = Budget(200, 50)
         self._resets = Budget(2000, 500)
+        self._given_way = Budget(200, 20)
         self._greet()
 
     def _greet(self) -> None:
@@ -220,17 +240,25 @@ class Connection:
     def _feed(self, stream: Stream, piece: Buffer, size: int) -> None:
         idle = not stream.messages
         self._owe(stream, size)
+        account = self.account
+        if account is not None:
+            self._hold_coming(account, stream, size)
+            self._pay_connection(size)
         try:
             complete = stream.feed(piece, stream.max_message_bytes or self._limits.max_message_bytes)
         except MessageRefused as error:
-            self._pay(stream, stream.debt)
+            if account is None:
+                self._pay_connection(stream.debt)
+            self._pay_stream(stream, stream.debt)
             stream.refused(error)
             stream.forget()
             return
         if complete:
             stream.readable()
         elif idle:
-            self._pay(stream, stream.debt)  # a message may be larger than the window
+            self._make_way(stream)
+        if account is not None and account.over:
+            account.room.relieve(account)
 
     def _end_remote(self, stream: Stream) -> None:
         if stream.announced:
@@ -340,10 +368,14 @@ class Connection:
             stream.refused(self._too_many(came))
             return
         stream = self._accept(came.headers)
+        if self.account is not None:
+            self._hold(stream, CALL_BYTES + came.size)
         stream.announced = next((int(value) for name, value in came.headers if name == b"content-length"), None)
         self._add(stream, stream_id)
         if ends:
             self._end_remote(stream)
+        if self.account is not None and self.account.over:
+            self.account.room.relieve(self.account)
 
     def _too_many(self, came: Block) -> MessageRefused:
         text = f"the metadata has {came.size} bytes, {self._limits.max_header_bytes} are allowed"
@@ -465,6 +497,10 @@ class Connection:
 
     def _pay(self, stream: Stream | None, size: int) -> None:
         """Give room back, to be told to the peer when it is worth a frame."""
+        self._pay_stream(stream, size)
+        self._pay_connection(size)
+
+    def _pay_stream(self, stream: Stream | None, size: int) -> None:
         if stream is not None:
             stream.debt -= size
             window = self._limits.stream_window
@@ -473,6 +509,8 @@ class Connection:
             if room * 2 >= window and not stream.remote_closed:
                 stream.recv_window += room
                 self.out.append(frames.window_update(stream.id, room))
+
+    def _pay_connection(self, size: int) -> None:
         self._debt += size
         if self._debt * 4 >= self._limits.connection_window:
             self._recv_window += self._debt
@@ -484,10 +522,138 @@ class Connection:
         if not stream.messages:
             return None
         message = stream.messages.popleft()
-        if stream.debt and stream.id in self.streams:
+        if stream.id not in self.streams:
+            return message
+        if self.account is not None:
+            self.release(stream)
+            stream.in_hand = size = len(message) + PREFIX_BYTES
+            self._pay_stream(stream, min(stream.debt, size))
+            if not stream.messages:
+                self._make_way(stream)
+        elif stream.debt:
             # After the last one, all is due: the rest is a part of a message that may be larger than the window.
             self._pay(stream, min(stream.debt, len(message) + PREFIX_BYTES) if stream.messages else stream.debt)
         return message
+
+    # What is held for the peer of a server.
+
+    def _hold(self, stream: Stream, size: int) -> None:
+        assert self.account is not None
+        stream.held += size
+        self.account.take(size)
+
+    def _free(self, stream: Stream, size: int) -> None:
+        if size and self.account is not None:
+            stream.held -= size
+            self.account.give(size)
+
+    def _hold_coming(self, account: Account, stream: Stream, size: int) -> None:
+        """Bytes that came, for some of which there was room already."""
+        if stream.reserved:
+            known = min(stream.reserved, size)
+            stream.reserved -= known
+            size -= known
+            if not stream.reserved:
+                account.reservations -= 1
+        if size:
+            self._hold(stream, size)
+
+    def release(self, stream: Stream) -> None:
+        """The request that was read last is answered."""
+        self._free(stream, stream.in_hand)
+        stream.in_hand = 0
+
+    def _make_way(self, stream: Stream) -> None:
+        """Room for the message that is coming: it may be larger than the window."""
+        account = self.account
+        if account is None:
+            self._pay(stream, stream.debt)
+            return
+        coming = self._data_left if self._data is stream else 0
+        if stream.waiting is None and not stream.reserved and stream.missing > stream.recv_window + coming:
+            stream.waiting = Waiting(account, stream.missing, self._now, lambda: self._let_come(stream, told=True))
+            if account.room.reserve(stream.waiting):
+                self._let_come(stream)
+
+    def _let_come(self, stream: Stream, *, told: bool = False) -> None:
+        account, waiting = self.account, stream.waiting
+        assert account is not None
+        assert waiting is not None
+        stream.waiting = None
+        stream.reserved = min(waiting.size, stream.missing)
+        stream.held += waiting.size
+        self._free(stream, waiting.size - stream.reserved)
+        if not stream.reserved:
+            account.reservations -= 1
+            return
+        coming = self._data_left if self._data is stream else 0
+        more = stream.missing - stream.recv_window - coming
+        if more > 0:
+            stream.recv_window += more
+            self.out.append(frames.window_update(stream.id, more))
+        if told:
+            stream.granted()
+
+    def promise(self, stream: Stream, size: int) -> bool:
+        """Room for a response that is going to be made. If there is none, `granted` is called when there is."""
+        if self.account is None or stream.promised or stream.id not in self.streams:
+            return True
+        if stream.waiting is not None:
+            return False
+        stream.waiting = Waiting(self.account, size, self._now, lambda: self._promised(stream, told=True))
+        if not self.account.room.reserve(stream.waiting):
+            return False
+        self._promised(stream)
+        return True
+
+    def _promised(self, stream: Stream, *, told: bool = False) -> None:
+        assert stream.waiting is not None
+        stream.promised, stream.waiting = stream.waiting.size, None
+        stream.held += stream.promised
+        if told:
+            stream.granted()
+
+    def keep_promise(self, stream: Stream) -> None:
+        """The response is there, or will not be."""
+        if stream.promised and self.account is not None:
+            self.account.reservations -= 1
+            self._free(stream, stream.promised)
+            stream.promised = 0
+
+    def give_way(self) -> bool:
+        """End the call that holds most, or the connection when what it does not read is more than that."""
+        stream = max(self.streams.values(), key=attrgetter("held"), default=None)
+        if self.closed:
+            return False
+        if self.unread > (0 if stream is None else stream.held):
+            self.close("the peer does not read")
+            self.on_given_up()
+            return True
+        if stream is None or not stream.held:
+            return False
+        if not self._given_way.spend(self._now):
+            self.fail(ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many bytes are held for this connection"))
+            self.on_news()
+            return True
+        stream.refused(MessageRefused(StatusCode.RESOURCE_EXHAUSTED, "too many bytes are held for this peer"))
+        self.reset(stream, frames.ENHANCE_YOUR_CALM)
+        stream.forget()
+        return True
+
+    def can_send(self, stream: Stream) -> bool:
+        """Whether a response would be on its way at once, at least in part. If not, `writable` says when it may."""
+        if (
+            self._send_window > 0
+            and stream.send_window > 0
+            and self.out_bytes < MAX_OUT_BYTES
+            and not (self.paused or stream.outgoing)
+        ):
+            return True
+        stream.waits = True
+        self.hungry = self.hungry or self.out_bytes >= MAX_OUT_BYTES
+        if stream.send_window > 0:
+            self._blocked[stream] = None
+        return False
 
     # What is sent.
 
@@ -526,6 +692,7 @@ class Connection:
             self._spoke = True
             self._send_window -= size
             stream.send_window -= size
+            self.out_bytes += size
             flags = frames.END_STREAM if end else 0
             self.out.append(frames.header(size, frames.DATA, flags, stream.id) + b"\0" + length.to_bytes(4, "big"))
             self.out.append(message)
@@ -537,7 +704,13 @@ class Connection:
             stream.outgoing.append(memoryview(message))
         stream.end_when_sent = end
         self._blocked[stream] = None
+        account = self.account
+        if account is not None:
+            stream.unsent += size
+            self._hold(stream, size)
         self.pump()
+        if account is not None and account.over:
+            account.room.relieve(account)
         return not stream.outgoing
 
     def end(self, stream: Stream) -> None:
@@ -559,6 +732,15 @@ class Connection:
                 return
             if stream not in self._blocked:
                 continue  # one that was told something has looked after it
+            if self.account is not None and self.out_bytes >= MAX_OUT_BYTES:
+                self.hungry = True
+                return
+            if not stream.outgoing:
+                del self._blocked[stream]
+                if stream.waits and stream.send_window > 0:
+                    stream.waits = False
+                    stream.writable()
+                continue
             sent = self._send_waiting(stream)
             if not stream.outgoing:
                 del self._blocked[stream]
@@ -572,24 +754,32 @@ class Connection:
                 self._blocked[stream] = None
 
     def _unblock(self, stream: Stream) -> None:
-        if stream.outgoing:
+        if stream.outgoing or stream.waits:
             self._blocked[stream] = None
 
     def _send_waiting(self, stream: Stream) -> bool:
         waiting = sum(map(len, stream.outgoing))
         room = min(self._send_window, stream.send_window, waiting)
+        if self.account is not None and room > MAX_OUT_BYTES - self.out_bytes:
+            room, self.hungry = MAX_OUT_BYTES - self.out_bytes, True
         if room <= 0:
             return False
         self._spoke = True
         self._send_window -= room
         stream.send_window -= room
+        self.out_bytes += room
         waiting -= room
         while room:
             size = min(room, self._peer_max_frame)
             room -= size
             ends = stream.end_when_sent and not room and not waiting
             self.out.append(frames.header(size, frames.DATA, frames.END_STREAM if ends else 0, stream.id))
-            self.out.extend(stream.take_outgoing(size))
+            pieces = stream.take_outgoing(size)
+            # A view would keep all of its message until the peer has read this part of it.
+            self.out.extend(pieces if self.account is None else map(bytes, pieces))
+        if not waiting:
+            self._free(stream, stream.unsent)
+            stream.unsent = 0
         return True
 
     def _end_local(self, stream: Stream) -> None:
@@ -626,6 +816,8 @@ class Connection:
         self._blocked.clear()
         for stream in lost:
             stream.outgoing.clear()
+            if self.account is not None:
+                self._forget_held(stream)
             stream.lost(None, text)
         self.on_change()
 
@@ -634,10 +826,21 @@ class Connection:
         self.streams.pop(stream.id, None)
         self._blocked.pop(stream, None)
         stream.outgoing.clear()
-        if stream.debt:
+        if self.account is not None:
+            self._forget_held(stream)
+        elif stream.debt:
             debt, stream.debt = stream.debt, 0
             self._pay(None, debt)
         self.on_change()
+
+    def _forget_held(self, stream: Stream) -> None:
+        assert self.account is not None
+        if stream.waiting is not None:
+            self.account.room.leave_line(stream.waiting)
+            stream.waiting = None
+        self.account.reservations -= bool(stream.reserved) + bool(stream.promised)
+        stream.reserved = stream.promised = stream.in_hand = stream.unsent = 0
+        self._free(stream, stream.held)
 
 
 def _grown(window: int, size: int) -> int:

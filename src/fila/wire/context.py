@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn, Protocol
 from fila.wire import frames, status
 from fila.wire.headers import Headers, encode
 from fila.wire.link import Link
+from fila.wire.room import Gate
 from fila.wire.status import Metadata, StatusCode
 from fila.wire.stream import EOF, MessageRefused, Stream
 from fila.wire.turns import OnTurn, Steps
@@ -25,6 +26,9 @@ _UNSUPPORTED_MEDIA_TYPE: Final = encode([(b":status", b"415"), (b"content-length
 _CONTENT_TYPE: Final = re.compile(rb"application/grpc(\+proto)?(;.*)?")
 _OK: Final = encode(status.write_status(StatusCode.OK))
 
+RESPONSE_BYTES: Final = 1 << 20
+"""About how large a response with messages becomes before the next is begun."""
+_SMALL_REQUEST_BYTES: Final = 4 << 10
 _NO_METHOD_BYTES: Final = 64 << 10  # of a request that nobody takes
 
 Handler = Callable[[Any, "Context"], Awaitable[Any]]
@@ -48,6 +52,10 @@ class Method:
     gives_stream: bool = False
     #: The largest request; None: as large as the connection takes any.
     max_request_bytes: int | None = None
+    #: Whether its requests may be large, and are let in one after the other.
+    bulk: bool = False
+    #: Whether its response may be large, and is made when there is room for it.
+    large: bool = False
     standing: bool = False
     """Whether its calls last until one side goes away. A server that stops does not wait for them."""
 
@@ -57,6 +65,7 @@ class Host(Protocol):
 
     loop: asyncio.AbstractEventLoop
     methods: Mapping[bytes, Method]
+    gate: Gate
     on_turn: OnTurn
 
     def call_ended(self, call: "Context", link: Link) -> None: ...
@@ -71,9 +80,11 @@ class Context(Stream):
         "_details",
         "_gone",
         "_headers",
+        "_inside",
         "_late",
         "_link",
         "_method",
+        "_queued",
         "_read_waiter",
         "_server",
         "_started",
@@ -94,6 +105,9 @@ class Context(Stream):
         self._details = ""
         self._trailing: Metadata = ()
         self._started = False
+        #: Bytes of the request that was let in, and of the one that waits for it.
+        self._inside = 0
+        self._queued = 0
         self._gone = False
         self._late = False
         self._deadline: float | None = None
@@ -143,7 +157,24 @@ class Context(Stream):
         if not self.messages:
             return EOF if self.remote_closed else None
         assert self._method is not None
-        return self._decoded(self._method, self._taken())
+        return self._decoded(self._method, self._taken()) if self._enter() else None
+
+    def ready_to_send(self, room: int = 0) -> bool:
+        """Whether the caller takes a response now; with `room`, also whether there is room to make one of that size. If
+        not, `on_writable` is called when it may be so. What has to be read from somewhere is not read before.
+        """
+        connection = self._link.connection
+        return connection.can_send(self) and (not room or connection.promise(self, room))
+
+    def send_nothing(self) -> None:
+        """There is no response after all for the room that was asked for."""
+        self._link.connection.keep_promise(self)
+
+    async def room(self, size: int = RESPONSE_BYTES) -> None:
+        """Wait until the caller takes a response, and there is room to make one of that size."""
+        while not self.ready_to_send(size):
+            self._check_goes_on()
+            await self._sent()
 
     def send(self, response: Any) -> None:
         """Have a response sent with the next `flush`. While some of it is left in `outgoing` there is no room for more;
@@ -192,6 +223,12 @@ class Context(Stream):
         waiter = self._write_waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+        if self._read_waiter is not None and self.messages:
+            self.readable()  # it may be let in now
+
+    def granted(self) -> None:
+        self._link.flush()
+        self.writable()
 
     def refused(self, error: MessageRefused) -> None:
         if not self._gone:
@@ -225,6 +262,7 @@ class Context(Stream):
         """Also when the task was cancelled before it began."""
         if self._timer is not None:
             self._timer.cancel()
+        self._leave()
         if not self._gone:
             self._code, self._details = self._why_cancelled()
             self._finish()
@@ -242,11 +280,17 @@ class Context(Stream):
     async def _serve(self) -> None:
         method = await self._begin()
         request = None
+        while not (method.gives_stream or self.ready_to_send()):  # nothing is done for who takes no answer
+            self._check_goes_on()
+            await self._sent()
         if not method.takes_stream:
             message = await self._next()
             if message is None:
                 await self.abort(StatusCode.INTERNAL, "there is no request")
             request = self._decoded(method, message)
+            del message  # it is not kept beside what it was decoded to
+        if method.large:
+            await self.room()
         response = await method.handler(request, self)
         if not method.gives_stream:
             self._write_now(method.write(response), flush=False)
@@ -276,6 +320,39 @@ class Context(Stream):
             self._timer = loop.call_at(self._deadline, self._expire)
         return method
 
+    def _check_goes_on(self) -> None:
+        if self._gone:
+            raise asyncio.CancelledError
+
+    def _enter(self) -> bool:
+        """Whether the next request may be decoded. If not, the handler is called back when it may."""
+        size = len(self.messages[0])
+        account = self._link.connection.account
+        assert self._method is not None
+        if self._inside or account is None or size <= _SMALL_REQUEST_BYTES or not self._method.bulk:
+            return True
+        if self._queued or self._gone:
+            return False
+        if self._server.gate.enter(account, size, self._admitted):
+            self._inside = size
+            return True
+        self._queued = size
+        return False
+
+    def _admitted(self) -> bool:
+        size, self._queued = self._queued, 0
+        if self._gone or not self.messages or not self.ready_to_send():
+            return False
+        self._inside = size
+        self._server.loop.call_soon(self.readable)
+        return True
+
+    def _leave(self) -> None:
+        """What was decoded last is answered, or will not be."""
+        if self._inside:
+            size, self._inside = self._inside, 0
+            self._server.gate.leave(size)
+
     def _refuse(self, answer: bytes) -> NoReturn:
         """End what is no call of gRPC with an answer of HTTP. Raises Aborted."""
         self._gone = True
@@ -303,8 +380,8 @@ class Context(Stream):
             raise Aborted from error
 
     async def _next(self) -> bytes | None:
-        while not self.messages:
-            if self.remote_closed:
+        while not (self.messages and self._enter()):
+            if self.remote_closed and not self.messages:
                 return None
             waiter = self._read_waiter = self._server.loop.create_future()
             await waiter
@@ -323,7 +400,12 @@ class Context(Stream):
             raise asyncio.CancelledError
         if not self._started:
             self._send_head(())
-        self._link.connection.send_message(self, message)
+        connection = self._link.connection
+        if self.in_hand or self.promised:
+            connection.release(self)
+            connection.keep_promise(self)
+        connection.send_message(self, message)
+        self._leave()
         if flush:
             self._link.flush()
 

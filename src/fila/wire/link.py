@@ -45,9 +45,12 @@ class Link(asyncio.BufferedProtocol):
         self._pinged_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._unread_bytes = 0
+        self._written = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.connection.on_news = self.flush
+        self.connection.on_given_up = self.transport.abort
         self._on_made(self)
         tls = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != "h2":
@@ -73,6 +76,7 @@ class Link(asyncio.BufferedProtocol):
             return
         if out:
             connection.out = []
+            self._written, connection.out_bytes = connection.out_bytes, 0
             if connection.paused and self._is_deaf(out):
                 transport.abort()
             if not transport.is_closing():
@@ -82,8 +86,15 @@ class Link(asyncio.BufferedProtocol):
                     transport.write(b"".join(out))
                 else:
                     transport.writelines(out)
+        if connection.hungry and not connection.paused:
+            connection.hungry = False
+            self._loop.call_soon(self._go_on)  # others have their turn in between
         if connection.closed and not transport.is_closing():
             self.close()
+
+    def _go_on(self) -> None:
+        self.connection.pump()
+        self.flush()
 
     def _is_deaf(self, out: list[Buffer]) -> bool:
         """Whether the peer goes on asking and does not read: all that is written now are answers without messages."""
@@ -93,11 +104,24 @@ class Link(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self.connection.paused = True
         self._unread_bytes = 0
+        account = self.connection.account
+        if account is not None and self.transport is not None:
+            # A part of what was just written may keep all of it.
+            self.connection.unread = max(self.transport.get_write_buffer_size(), self._written)
+            account.take(self.connection.unread)
+            if account.over:
+                self._loop.call_soon(account.room.relieve, account)  # it is in the middle of writing
 
     def resume_writing(self) -> None:
         self.connection.paused = False
+        self._free_buffered()
         self.connection.pump()
         self.flush()
+
+    def _free_buffered(self) -> None:
+        if self.connection.unread and self.connection.account is not None:
+            self.connection.account.give(self.connection.unread)
+        self.connection.unread = 0
 
     def eof_received(self) -> bool:
         return False
@@ -105,6 +129,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._free_buffered()
         self.connection.close(f"the connection was lost: {exc}" if exc else "the connection was closed")
         self._on_lost(self)
 

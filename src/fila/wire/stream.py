@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fila.wire.headers import Headers
+from fila.wire.room import Waiting
 from fila.wire.status import StatusCode
 
 PREFIX_BYTES = 5
@@ -39,14 +40,21 @@ class Stream:
         "deaf",
         "debt",
         "end_when_sent",
+        "held",
         "id",
+        "in_hand",
         "local_closed",
         "max_message_bytes",
         "messages",
         "outgoing",
+        "promised",
         "recv_window",
         "remote_closed",
+        "reserved",
         "send_window",
+        "unsent",
+        "waiting",
+        "waits",
     )
 
     def __init__(self) -> None:
@@ -66,6 +74,17 @@ class Stream:
         self.announced: int | None = None
         #: The largest message that is taken; None: as large as the connection takes any.
         self.max_message_bytes: int | None = None
+        #: Of a server: bytes that are held for it, all in all; of them, those that are still to come, those of the
+        #: request that is worked on, and those of a response that is being made.
+        self.held = 0
+        self.reserved = 0
+        self.in_hand = 0
+        self.promised = 0
+        #: And those of responses of which something is not sent.
+        self.unsent = 0
+        self.waiting: Waiting | None = None
+        #: It has something to send and no room for it.
+        self.waits = False
         self.local_closed = False
         self.remote_closed = False
         self._prefix = b""
@@ -76,6 +95,11 @@ class Stream:
     @property
     def mid_message(self) -> bool:
         return self._need >= 0 or bool(self._prefix)
+
+    @property
+    def missing(self) -> int:
+        """Bytes of the message that is coming; 0 when none is, or its length is not known yet."""
+        return self._need - self._have if self._need >= 0 else 0
 
     def feed(self, piece: Buffer, max_message_bytes: int) -> bool:
         """Take what a DATA frame carries. Returns whether a message became complete. Raises MessageRefused."""
@@ -142,7 +166,10 @@ class Stream:
         """There is a message, or the peer has ended its side."""
 
     def writable(self) -> None:
-        """All that waited to be sent has been handed on."""
+        """All that waited to be sent has been handed on, or there is room for what waited to be made."""
+
+    def granted(self) -> None:
+        """There is room for what it waited for, and something to be told to the peer."""
 
     def refused(self, error: MessageRefused) -> None:
         """The peer sent a message that is not taken."""

@@ -23,6 +23,9 @@ class Caller:
     def take(self):
         return self.requests.popleft() if self.requests else None
 
+    def ready_to_send(self):
+        return not self.outgoing
+
     def send(self, answer):
         (self.answers if self.reads else self.outgoing).append(answer)
 
