@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 from fila.broker.commands import (
     AckGroup,
@@ -17,6 +18,7 @@ from fila.broker.commands import (
     Nack,
     Outcome,
     Place,
+    Produced,
     Purge,
     Redrive,
     Settle,
@@ -138,6 +140,11 @@ def incoming(
     return Incoming(queue, headers or {}, body, len(body), kind=repr(headers or {}).encode(), **rest)
 
 
+def digest_of(messages: Iterable[Incoming]) -> int:
+    """What tells a batch from others, as the server would say it."""
+    return crc32(repr([(message.queue, message.body) for message in messages]).encode())
+
+
 def queue_record(name: str, **settings: Any) -> QueueRecord:
     defaults = {"created_at": START, "visibility_timeout_ms": 30_000, "quantum": 4, "dedup_window_ms": 60_000}
     return QueueRecord(name=name, **(defaults | settings))
@@ -214,7 +221,8 @@ class Driver:
     def enqueue(
         self, *messages: Incoming, producer: str = "", sequence: int = 0, traced: bool = False
     ) -> list[Outcome]:
-        return list(self.ask(lambda reply: Enqueue(list(messages), reply, producer, sequence, traced)))
+        produced = Produced(producer, sequence, digest_of(messages))
+        return list(self.ask(lambda reply: Enqueue(list(messages), reply, produced, traced)))
 
     def send(self, queue: str, body: bytes = b"", **rest: Any) -> int:
         """Enqueue one message that is accepted; its sequence number."""

@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -28,6 +29,7 @@ from fila.broker.commands import (
     ExtendGroup,
     Nack,
     Place,
+    Produced,
     Purge,
     Redrive,
     SetConfig,
@@ -48,6 +50,7 @@ from fila.core.errors import (
     NotNow,
     QueueAlreadyExists,
     QueueNotFound,
+    SequenceReused,
     StaleSequence,
     StoreFailed,
 )
@@ -72,6 +75,10 @@ DEDUP_MS = {"a": 60_000, "b b": 5_000, "ü": 60_000, "c": 0}
 MAX_ATTEMPTS = {"a": 0, "b b": 2, "ü": 1, "c": 0}
 ALONE = {"create", "delete", "redrive", "purge", "pause", "limit"}
 RETRY_MS = {"a": 0, "b b": 0, "ü": 0, "c": 700}
+
+
+Spec = tuple[str, str, str, int, int, str, str, str]
+"""Of a message: queue, fairness key, weight, priority, delay, dedup key, throttle, what is wrong with it."""
 
 
 @dataclass
@@ -148,6 +155,8 @@ class Producer:
     last: int
     heard: int
     answers: dict[int, list[Any]]
+    batches: dict[int, list[Spec]] = field(default_factory=dict)
+    """What they were"""
 
 
 @dataclass
@@ -161,9 +170,6 @@ class Pending:
 
 Expected = list[tuple[str, str, type[BrokerError]]]
 """What could not be settled: queue, message id, why."""
-
-Spec = tuple[str, str, str, int, int, str, str, str]
-"""Of a message: queue, fairness key, weight, priority, delay, dedup key, throttle, what is wrong with it."""
 
 specs = st.lists(
     st.tuples(
@@ -315,7 +321,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.submit(
             "enqueue",
             (producer, sequence, batch, bodies),
-            lambda reply: Enqueue(messages, reply, producer, sequence),
+            lambda reply: Enqueue(messages, reply, Produced(producer, sequence, digest_of_specs(batch))),
         )
 
     @rule(
@@ -655,6 +661,8 @@ class BrokerMachine(RuleBasedStateMachine):
         if known is not None and sequence <= known.last:
             if sequence not in known.answers:
                 return expect_error(pending, StaleSequence)
+            if batch != known.batches[sequence]:
+                return expect_error(pending, SequenceReused)
             (answer,) = pending.answers
             assert in_words(answer) == in_words(known.answers[sequence]), "a batch sent again is answered as before"
             return None
@@ -665,7 +673,7 @@ class BrokerMachine(RuleBasedStateMachine):
         if producer:
             known = self.producers.setdefault(producer, Producer(0, 0, {}))
             known.last, known.heard = sequence, self.driver.now
-            known.answers[sequence] = outcomes
+            known.answers[sequence], known.batches[sequence] = outcomes, batch
         return None
 
     def take_in(self, spec: Spec, body: bytes, outcome: int | BrokerError, events: dict[int, str]) -> None:
@@ -835,7 +843,9 @@ class BrokerMachine(RuleBasedStateMachine):
             if len(pending.args[2]) <= LIMITS.max_batch_messages and pending.args[1] > 0:
                 pending.what = "nothing"
                 (answer,) = pending.answers
-                if pending.args[1] in producer.answers:
+                if producer.batches.get(pending.args[1], pending.args[2]) != pending.args[2]:
+                    assert isinstance(answer, SequenceReused)
+                elif pending.args[1] in producer.answers:
                     assert in_words(answer) == in_words(producer.answers[pending.args[1]])
                 else:
                     assert isinstance(answer, StaleSequence)
@@ -1144,6 +1154,10 @@ class BrokerMachine(RuleBasedStateMachine):
         if found and all(group[0] == found[0][0] and group[2] == found[0][2] for group in found):
             return [(found[0][0], [seq for _, seqs, _ in found for seq in seqs], found[0][2])]
         return found
+
+
+def digest_of_specs(batch: list[Spec]) -> int:
+    return crc32(repr(batch).encode())
 
 
 def to_acks(driver: Driver, groups: list[Any]) -> list[AckGroup]:

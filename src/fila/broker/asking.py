@@ -79,11 +79,11 @@ class Asking:
                 if not (placing or self._lines):
                     return []
                 lines = sorted(placing.intersection([message.queue for message in command.messages]))
-                if isinstance(command, Enqueue) and command.producer:
-                    if lines and command.sequence <= self._state.producers.last(command.producer):
+                if isinstance(command, Enqueue) and command.produced.producer:
+                    if lines and command.produced.sequence <= self._state.producers.last(command.produced.producer):
                         lines = []  # it is answered again
-                    if lines or PRODUCER + command.producer in self._lines:
-                        lines.append(PRODUCER + command.producer)
+                    if lines or PRODUCER + command.produced.producer in self._lines:
+                        lines.append(PRODUCER + command.produced.producer)
                 return lines
             case Settle(nacks=nacks) if nacks and self._state.judging:
                 return sorted(self._state.judging.intersection({nack.queue for nack in nacks}))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from fila.broker import settings
 from fila.broker.admission import check_headers
 from fila.broker.commands import (
+    NOBODY,
     Command,
     CommitTransaction,
     CreateQueue,
@@ -21,6 +22,7 @@ from fila.broker.commands import (
     Failure,
     Incoming,
     Outcome,
+    Produced,
     Purge,
     Redrive,
     SetConfig,
@@ -171,11 +173,9 @@ class Broker:
         self._schedule()
 
     async def enqueue(
-        self, messages: list[Incoming], producer: str = "", sequence: int = 0, *, traced: bool = False
+        self, messages: list[Incoming], produced: Produced = NOBODY, *, traced: bool = False
     ) -> Sequence[Outcome]:
-        outcomes: Sequence[Outcome] = await self.do(
-            lambda reply: Enqueue(messages, reply, producer, sequence, traced=traced)
-        )
+        outcomes: Sequence[Outcome] = await self.do(lambda reply: Enqueue(messages, reply, produced, traced=traced))
         return outcomes
 
     async def stage(self, command: Callable[[Callable[[Any], None]], StageEnqueue]) -> bool:

@@ -20,7 +20,7 @@ from fila.broker.tick import Delivery, Tick
 from fila.config import LimitsConfig
 from fila.core.claims import Claim, ClaimState, Group, Part
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, ClaimLost, Fenced, InvalidArgument, LimitExceeded, NotNow, quoted
+from fila.core.errors import BrokerError, ClaimLost, Fenced, InvalidArgument, LimitExceeded, NotNow, TooFarAhead, quoted
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Grant
 from fila.storage import codec, keys
@@ -84,7 +84,7 @@ def plan_claim(state: BrokerState, tick: Tick, command: MakeClaim) -> Making:
     if command.most > limits.max_claim_messages:
         raise LimitExceeded(f"max_messages is {command.most}, {limits.max_claim_messages} are allowed")
     lease_ns = _lease_ns(command.lease_ms, limits)
-    group = _enter(queue, command.group, command.epoch, limits)
+    group = _enter(queue, command, limits, tick.now)
     if command.after < group.floor:
         raise _acked(group, command.after + 1)
     if command.after > group.last:
@@ -149,7 +149,7 @@ def _seal(tick: Tick, queue: QueueState, claim: Claim, *, sealed: bool, token: i
 def plan_ack_claims(state: BrokerState, tick: Tick, command: AckClaims) -> AckedClaims:
     """Raise the floor of a group. Raises QueueNotFound, InvalidArgument, Fenced, ClaimLost or NotNow."""
     queue = state.queue(command.queue)
-    group = _enter(queue, command.group, command.epoch, state.limits)
+    group = _enter(queue, command, state.limits, tick.now)
     if command.upto > group.last:
         raise _never_made(group, command.upto)
     ended = [claim for number, claim in group.claims.items() if group.floor < number <= command.upto]
@@ -196,7 +196,7 @@ def plan_extend_claims(state: BrokerState, tick: Tick, command: ExtendClaims) ->
     """Let all open claims of a group end later, or earlier. Raises QueueNotFound, InvalidArgument or Fenced."""
     queue = state.queue(command.queue)
     expires_at = tick.now + _lease_ns(command.lease_ms, state.limits)
-    group = _enter(queue, command.group, command.epoch, state.limits)
+    group = _enter(queue, command, state.limits, tick.now)
     open_claims = group.open(tick.now)
     for claim in open_claims:
         record = codec.ClaimRecord(claim.token, claim.made_at, expires_at, claim.sealed)
@@ -235,8 +235,9 @@ def plan_drop_group(state: BrokerState, tick: Tick, command: DropGroup) -> None:
     tick.on_commit.append(lambda: queue.groups.pop(group.name, None))
 
 
-def _enter(queue: QueueState, name: str, epoch: int, limits: LimitsConfig) -> Group:
-    """The group, which may be new. Raises Fenced, InvalidArgument or LimitExceeded."""
+def _enter(queue: QueueState, command: MakeClaim | AckClaims | ExtendClaims, limits: LimitsConfig, now: int) -> Group:
+    """The group, which may be new. Raises Fenced, TooFarAhead, InvalidArgument or LimitExceeded."""
+    name, epoch = command.group, command.epoch
     group = queue.groups.get(name)
     if group is None:
         check_group(name, limits)
@@ -246,6 +247,11 @@ def _enter(queue: QueueState, name: str, epoch: int, limits: LimitsConfig) -> Gr
     if epoch < group.epoch:
         raise Fenced(
             f"epoch {epoch} of group {quoted(name)} is over: epoch {group.epoch} reads queue {quoted(queue.name)} now"
+        )
+    if epoch > group.furthest_epoch(now):
+        raise TooFarAhead(
+            f"epoch {epoch} of group {quoted(name)} is too far ahead: the last one is {group.epoch}. An epoch is that "
+            "number plus 1, or the time of the start, in nanoseconds since 1970 at most"
         )
     return group
 

@@ -56,14 +56,27 @@ class Excessive(Incoming):
         self.refusal = refusal
 
 
+class Produced(NamedTuple):
+    """Whose batch it is, and what tells one that is sent again."""
+
+    producer: str = ""
+    """Nobody's, when it is empty"""
+    sequence: int = 0
+    """Counts the batches of the producer, from 1"""
+    digest: int = 0
+    """Of its messages: another batch under the same number has another one."""
+
+
+NOBODY = Produced()
+
+
 @dataclass(slots=True)
 class Enqueue:
-    """A batch of messages, with what tells a batch that is sent again."""
+    """A batch of messages."""
 
     messages: list[Incoming]
     reply: Callable[[Sequence[Outcome] | BrokerError], None]
-    producer: str = ""
-    sequence: int = 0
+    produced: Produced = NOBODY
     traced: bool = False
     """Whether each message is to say where it was put."""
     answers: dict[Incoming, tuple[object, Any]] = field(default_factory=dict)

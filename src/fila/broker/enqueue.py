@@ -6,15 +6,15 @@ from itertools import count, repeat
 from typing import Any
 
 from fila.broker.admission import check_batch, check_message, check_room
-from fila.broker.commands import Enqueue, Incoming, Outcome, StageEnqueue
+from fila.broker.commands import Enqueue, Incoming, Outcome, Produced, StageEnqueue
 from fila.broker.placement import place
 from fila.broker.queue import LARGE_BYTES, USUAL, QueueState, Terms
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
 from fila.config import LimitsConfig
 from fila.core import errors
-from fila.core.dedup import SEQUENCES_KEPT
-from fila.core.errors import BrokerError, StaleSequence
+from fila.core.dedup import SEQUENCE_JUMP, SEQUENCES_KEPT
+from fila.core.errors import BrokerError, SequenceReused, StaleSequence, TooFarAhead, quoted
 from fila.core.ids import NS_PER_MS
 from fila.core.pending import Lane
 from fila.core.policy import Placement
@@ -28,19 +28,27 @@ Answers = Mapping[Incoming, tuple[object, Any]]
 
 
 def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueue) -> Sequence[Outcome]:
-    """Take a batch in. Each message succeeds or fails by itself; a batch that was taken before is answered again."""
-    producer, sequence = command.producer, command.sequence
+    """Take a batch in. Each message succeeds or fails by itself; a batch that was taken before is answered again.
+
+    Raises StaleSequence, TooFarAhead, or SequenceReused for another batch under the same number.
+    """
+    producer, sequence, digest = command.produced
     check_batch(len(command.messages), producer, sequence, state.limits)
     if not producer:
         check_room(store)
         return _plan_messages(state, tick, command)
     last = tick.producers.get(producer) or state.producers.last(producer)
     if sequence <= last:
-        return _answer_again(store, tick, producer, sequence)
+        return _answer_again(store, tick, command.produced)
+    if last and sequence > last + SEQUENCE_JUMP:
+        raise TooFarAhead(
+            f"batch {sequence} of producer {quoted(producer)} is too far ahead: its last one is {last}, "
+            f"so the next is at most {last + SEQUENCE_JUMP}"
+        )
     check_room(store)
     outcomes = _plan_messages(state, tick, command)
     results = outcomes if isinstance(outcomes, range) else [_to_result(outcome) for outcome in outcomes]
-    record = codec.produced(tick.now, results)
+    record = codec.produced(tick.now, digest, results)
     tick.batch.put(Family.DEDUP, keys.producer_batch(producer, sequence), record)
     oldest = max(0, sequence - SEQUENCES_KEPT)
     if sequence == last + 1:
@@ -48,7 +56,7 @@ def plan_enqueue(state: BrokerState, store: Storage, tick: Tick, command: Enqueu
     else:  # numbers were left out, and with them their turn to go
         tick.batch.delete_range(Family.DEDUP, keys.producer(producer), keys.producer_batch(producer, oldest + 1))
     tick.producers[producer] = sequence
-    tick.fresh_answers[producer, sequence] = outcomes
+    tick.fresh_answers[producer, sequence] = digest, outcomes
     return outcomes
 
 
@@ -217,14 +225,23 @@ def plan_dedup(tick: Tick, arrivals: Arrivals, key: str, seq: int) -> int | None
     return earlier
 
 
-def _answer_again(store: Storage, tick: Tick, producer: str, sequence: int) -> Sequence[Outcome]:
+def _answer_again(store: Storage, tick: Tick, produced: Produced) -> Sequence[Outcome]:
+    producer, sequence, digest = produced
     fresh = tick.fresh_answers.get((producer, sequence))
     if fresh is not None:
-        return fresh
-    record = store.get(Family.DEDUP, keys.producer_batch(producer, sequence))
-    if record is None:
-        raise StaleSequence(f"batch {sequence} of this producer was answered too long ago to be answered again")
-    return [_to_outcome(result) for result in codec.read_produced(record)[1]]
+        before, outcomes = fresh
+    else:
+        record = store.get(Family.DEDUP, keys.producer_batch(producer, sequence))
+        if record is None:
+            raise StaleSequence(f"batch {sequence} of this producer was answered too long ago to be answered again")
+        _, before, results = codec.read_produced(record)
+        outcomes = [_to_outcome(result) for result in results]
+    if digest != before:
+        raise SequenceReused(
+            f"batch {sequence} of producer {quoted(producer)} had other messages: nothing was enqueued. "
+            "Two producers have the same producer_id, or one counts from 1 again: give each run an id of its own"
+        )
+    return outcomes
 
 
 def _to_result(outcome: Outcome) -> codec.Result:

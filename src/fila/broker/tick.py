@@ -171,8 +171,8 @@ class Tick:
     """Queues in which there was more to look at for deliveries"""
     producers: dict[str, int] = field(default_factory=dict)
     """Producer -> the sequence of its last batch in this tick"""
-    fresh_answers: dict[tuple[str, int], Sequence[Outcome]] = field(default_factory=dict)
-    """What batches of this tick were answered, in case one comes twice in it"""
+    fresh_answers: dict[tuple[str, int], tuple[int, Sequence[Outcome]]] = field(default_factory=dict)
+    """What batches of this tick were answered, with their digests, in case one comes twice in it"""
     silent: list[str] = field(default_factory=list)
     """Producers to be forgotten"""
     outlived: list[tuple[QueueState, list[str]]] = field(default_factory=list)

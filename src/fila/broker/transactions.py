@@ -26,7 +26,7 @@ from fila.broker.queue import LARGE_BYTES
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
 from fila.config import LimitsConfig
-from fila.core.errors import BrokerError, InvalidArgument, LimitExceeded, NotStaged, QueueNotFound, quoted
+from fila.core.errors import BrokerError, InvalidArgument, LimitExceeded, NotStaged, QueueNotFound, TooFarAhead, quoted
 from fila.core.ids import NS_PER_MS
 from fila.core.pending import Lane
 from fila.core.transactions import Producer, Staged, StagedBatch, Transaction, in_turn, out_of_order
@@ -68,6 +68,7 @@ def plan_stage(state: BrokerState, tick: Tick, command: StageEnqueue) -> bool:
     if command.transaction <= producer.last:
         return True
     _check_new(state, producer)
+    _check_jump(producer, command.transaction, tick.now)
     expires_at = tick.now + (command.ttl_ms or min(DEFAULT_TTL_MS, limits.max_transaction_ttl_ms)) * NS_PER_MS
     record, stored = _judge_all(state, tick, command, expires_at)
     held = producer.open.get(command.transaction)
@@ -111,6 +112,16 @@ def _check_new(state: BrokerState, producer: Producer) -> None:
     most = state.limits.max_transaction_producers
     if producer.name not in state.transactions.producers and len(state.transactions.producers) >= most:
         raise LimitExceeded(f"{most} producers have transactions, which is the limit")
+
+
+def _check_jump(producer: Producer, number: int, now: int) -> None:
+    """Raises TooFarAhead for a number after which the producer's own would count as committed before."""
+    most = producer.furthest(now)
+    if number > most:
+        raise TooFarAhead(
+            f"transaction {number} of {quoted(producer.name)} is too far ahead: its last one is "
+            f"{producer.last if producer.last >= 0 else 'none'}, so the next is at most {most}"
+        )
 
 
 def _check_room(state: BrokerState, transaction: Transaction, before: StagedBatch | None, staged: StagedBatch) -> None:
@@ -230,6 +241,7 @@ def plan_commit(state: BrokerState, store: Storage, tick: Tick, command: CommitT
         return Committing(before=True, done=not producer.publishing)
     check_name("producer", command.producer, state.limits)
     _check_new(state, producer)
+    _check_jump(producer, number, tick.now)
     if producer.publishing:
         return Committing(before=False, done=False, decided=False)
     names = [name for name, _ in command.parts]

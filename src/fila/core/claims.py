@@ -20,6 +20,11 @@ from enum import Enum
 from fila.core.leases import Grant
 from fila.core.pending import Taken
 
+EPOCH_AHEAD = 86_400 * 10**9
+"""How far an epoch may be ahead of the broker's clock, in nanoseconds since 1970: a day"""
+EPOCH_STEPS = 1_000
+"""How far it may be ahead of the last one, whatever that is: there is always a next one"""
+
 
 class ClaimState(Enum):
     OPEN = "open"
@@ -95,6 +100,10 @@ class Group:
     last: int = 0
     claims: dict[int, Claim] = field(default_factory=dict)
     """Those above `floor`, and those that are still on their way out."""
+
+    def furthest_epoch(self, now: int) -> int:
+        """The highest epoch that its next reader may have: the time, or a little more than the last one."""
+        return max(self.epoch + EPOCH_STEPS, now + EPOCH_AHEAD)
 
     def open(self, now: int) -> list[Claim]:
         """Claims that can be read, acked and extended."""

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 SEQUENCES_KEPT = 64
 """How many batches of a producer can be answered again. The SDK has at most 8 under way."""
+SEQUENCE_JUMP = 1_000_000
+"""By how much the count of a known producer may grow at once"""
 
 
 class DedupKeys:

@@ -13,8 +13,10 @@ BrokerError
 ├── NotNow               something else must happen first
 │   ├── ClaimLost        the claim was acked, was never made, or ended on the way
 │   ├── Fenced           a reader of a later epoch has taken over
+│   ├── TooFarAhead      a number that only grows would grow by too much at once
 │   └── NotStaged        a transaction lacks messages that belong to it
 ├── StaleSequence        a producer's batch from too far back to answer again
+├── SequenceReused       a producer's batch under the number of another one
 ├── Overloaded           too much is waiting; try again later
 ├── ShuttingDown         the broker takes no more work
 ├── StoreFailed          the store did not take the write, or could not be read; nothing was changed
@@ -112,12 +114,20 @@ class Fenced(NotNow):
     """A reader of a later epoch has taken the group over."""
 
 
+class TooFarAhead(NotNow):
+    """A number that only grows would grow by so much at once that nobody could come after it."""
+
+
 class NotStaged(NotNow):
     """A transaction lacks messages that belong to it."""
 
 
 class StaleSequence(BrokerError):
     """A producer sent a batch again that lies too far back to be answered again."""
+
+
+class SequenceReused(BrokerError):
+    """A batch has the producer and the sequence of another one."""
 
 
 class Overloaded(BrokerError):

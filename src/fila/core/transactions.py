@@ -80,6 +80,13 @@ def in_turn(parts: Mapping[str, Sequence[Staged]], names: Sequence[str], moved: 
     return [*sorted(kept, key=lambda entry: entry[1].first), *last]
 
 
+FIRST_AHEAD = 86_400 * 10**9
+"""The first number of a producer is at most the time in nanoseconds since 1970, a day ahead of the broker's clock."""
+MAX_JUMP, JUMP_SHARE = 1_000_000, 100
+"""By how much the number may grow at once: a million, or a hundredth of itself, which is 200 days for numbers that are
+times, and lets dates written as digits (20261231235959) pass into the next year."""
+
+
 @dataclass(slots=True, eq=False)
 class Producer:
     """One sequence of transactions."""
@@ -93,6 +100,12 @@ class Producer:
     """What is committed and not enqueued yet, of the last transaction"""
     moved: frozenset[str] = frozenset()
     """The parts of it that get new numbers"""
+
+    def furthest(self, now: int) -> int:
+        """The highest number that its next transaction may have."""
+        if self.last == NONE_YET:
+            return now + FIRST_AHEAD
+        return self.last + max(MAX_JUMP, self.last // JUMP_SHARE)
 
 
 class Transactions:

@@ -7,6 +7,8 @@ Messages are not rebuilt on their way through. What a producer sent of headers a
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
+from zlib import crc32
 
 from google.protobuf.message import DecodeError
 
@@ -58,6 +60,49 @@ def read_message(request: service_pb2.EnqueueRequest, default_queue: str = "") -
     body = request.SerializeToString()
     headers, payload_bytes = dict(request.headers), len(request.payload)
     return Incoming(queue or default_queue, headers, body, payload_bytes, delay_ms, priority, dedup_key)
+
+
+class Batch(NamedTuple):
+    """A batch of a producer as it came."""
+
+    request: service_pb2.EncodedEnqueueBatch
+    checksum: int
+    """Of its bytes; 0 when it has no producer, who could send it again"""
+
+
+def receive_batch(data: bytes) -> Batch:
+    """Raises DecodeError."""
+    request = service_pb2.EncodedEnqueueBatch.FromString(data)
+    return Batch(request, crc32(data) if request.producer_id else 0)
+
+
+def digest(batch: Batch, messages: list[Incoming]) -> int:
+    """What tells a batch that is sent again from another one under the same number.
+
+    Of its bytes, but where a message has several headers: those are a map, and whoever encodes it again may write them
+    in another order.
+    """
+    if not batch.request.producer_id:
+        return 0
+    kinds = {message.kind for message in messages}
+    if all(kind is not None and len(kind) <= 2 + kind[1] for kind in kinds if kind != b""):
+        return batch.checksum
+    parts = [_described(message) for message in messages]
+    parts += [message.body[len(message.body) - message.payload_bytes :] for message in messages]  # it stands last
+    return crc32(b"".join(parts))
+
+
+def _described(message: Incoming) -> bytes:
+    """All of a message but its payload, in the same bytes for the same values."""
+    if message.kind is not None:
+        return _described_plain(message.queue, message.kind) + varint(message.payload_bytes)
+    terms = (message.queue, sorted(message.headers.items()), message.delay_ms, message.priority, message.dedup_key)
+    return repr((terms, message.payload_bytes)).encode()
+
+
+@lru_cache(maxsize=1024)
+def _described_plain(queue: str, kind: bytes) -> bytes:
+    return repr((queue, sorted((_read_headers(kind) or _NO_HEADERS).items()))).encode()
 
 
 def read_batch(

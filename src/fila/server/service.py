@@ -7,6 +7,7 @@ from typing import Any
 from fila.broker.admission import check_batch_size, check_settle_size
 from fila.broker.broker import Broker
 from fila.broker.commands import (
+    NOBODY,
     AckGroup,
     Enqueue,
     ExtendGroup,
@@ -14,6 +15,7 @@ from fila.broker.commands import (
     Incoming,
     Nack,
     Outcome,
+    Produced,
     Settle,
     StageEnqueue,
     count_ids,
@@ -55,17 +57,21 @@ class FilaService:
             raise outcome
         return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
 
-    async def enqueue_batch(self, request: pb.EncodedEnqueueBatch, context: Context) -> bytes:
+    async def enqueue_batch(self, batch: codec.Batch, context: Context) -> bytes:
+        request = batch.request
         messages = self._read_batch(request)
-        adopt_trace(messages, context, self._limits)
-        outcomes = await self._enqueue(messages, context, request.producer_id, request.sequence)
+        produced = Produced(request.producer_id, request.sequence, codec.digest(batch, messages))
+        adopt_trace(messages, context, self._limits)  # after the digest: a retry may be of another trace
+        outcomes = await self._enqueue(messages, context, produced)
         return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
 
     async def enqueue_stream(self, _: object, context: Context) -> None:
         await self._streams.serve(context, partial(self._take_batch, self._caller(context)))
 
-    def _take_batch(self, caller: Parent | None, request: pb.EncodedEnqueueBatch, reply: Reply) -> None:
+    def _take_batch(self, caller: Parent | None, batch: codec.Batch, reply: Reply) -> None:
+        request = batch.request
         messages, sequence = self._read_batch(request), request.sequence
+        produced = Produced(request.producer_id, sequence, codec.digest(batch, messages))
         began = self._broker.now()
 
         def encode(outcomes: Sequence[Outcome]) -> bytes:
@@ -74,7 +80,7 @@ class FilaService:
             return codec.write_outcomes(self._broker.state.ids, outcomes, sequence)
 
         traced = self._tracer is not None
-        self._broker.submit(Enqueue(messages, partial(reply, encode), request.producer_id, sequence, traced))
+        self._broker.submit(Enqueue(messages, partial(reply, encode), produced, traced))
 
     def _read_batch(self, request: pb.EncodedEnqueueBatch | pb.EncodedStageEnqueue) -> list[Incoming]:
         """Raises LimitExceeded for too many messages, before it looks at any, or InvalidArgument."""
@@ -85,12 +91,12 @@ class FilaService:
         return caller_of(context) if self._tracer is not None else None
 
     async def _enqueue(
-        self, messages: list[Incoming], context: Context, producer: str = "", sequence: int = 0
+        self, messages: list[Incoming], context: Context, produced: Produced = NOBODY
     ) -> Sequence[Outcome]:
         if self._tracer is None:
-            return await self._broker.enqueue(messages, producer, sequence)
+            return await self._broker.enqueue(messages, produced)
         began = self._broker.now()
-        outcomes = await self._broker.enqueue(messages, producer, sequence, traced=True)
+        outcomes = await self._broker.enqueue(messages, produced, traced=True)
         self._tracer.enqueued(messages, outcomes, began, self._broker.now(), caller_of(context))
         return outcomes
 
@@ -187,7 +193,7 @@ def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Met
         """Decodes a request, unless there is too much in it: then it is the refusal."""
         return lambda encoded: excess_of(encoded, limits) or read(encoded)
 
-    batch = bounded(pb.EncodedEnqueueBatch.FromString, excess_of_batch)
+    batch = bounded(codec.receive_batch, excess_of_batch)
     stage = bounded(pb.EncodedStageEnqueue.FromString, excess_of_batch)
     settle = bounded(pb.SettleRequest.FromString, excess_of_settle)
     message = bounded(pb.EnqueueRequest.FromString, excess_of_message)

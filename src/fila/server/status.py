@@ -13,6 +13,7 @@ STATUS: dict[type[BrokerError], StatusCode] = {
     errors.ConfigNotFound: StatusCode.NOT_FOUND,
     errors.NotNow: StatusCode.FAILED_PRECONDITION,
     errors.StaleSequence: StatusCode.FAILED_PRECONDITION,
+    errors.SequenceReused: StatusCode.FAILED_PRECONDITION,
     errors.Overloaded: StatusCode.RESOURCE_EXHAUSTED,
     errors.ShuttingDown: StatusCode.UNAVAILABLE,
     errors.StoreBusy: StatusCode.UNAVAILABLE,

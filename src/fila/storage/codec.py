@@ -27,7 +27,7 @@ _TRIED = Struct(">QI")  # seq, attempts
 _ATTEMPT = Struct(">BQB")  # version, failed at, kind
 _DEDUP = Struct(">BQQ")
 _MARK = bytes([VERSION])
-_PRODUCED = Struct(">BQ")  # version, heard at
+_PRODUCED = Struct(">BQI")  # version, heard at, digest
 _RESULT = Struct(">QIH")  # first seq or 0, how many that follow each other, bytes of text
 _TEXT_LIMIT = 1024
 _GROUP = Struct(">BQQQ")  # version, epoch, floor, last
@@ -386,9 +386,11 @@ def read_dedup(value: bytes) -> tuple[int, int]:
     return seq, expires_at
 
 
-def produced(heard_at: int, results: Sequence[Result]) -> bytes:
-    """The answers to one batch of a producer. Messages that follow each other, which is nearly all, take one entry."""
-    packed = [_PRODUCED.pack(VERSION, heard_at)]
+def produced(heard_at: int, digest: int, results: Sequence[Result]) -> bytes:
+    """The answers to one batch of a producer, and what tells it from others. Messages that follow each other, which is
+    nearly all, take one entry.
+    """
+    packed = [_PRODUCED.pack(VERSION, heard_at, digest)]
     if isinstance(results, range):
         return packed[0] + _RESULT.pack(results.start, len(results), 0) if results else packed[0]
     at = 0
@@ -407,9 +409,9 @@ def produced(heard_at: int, results: Sequence[Result]) -> bytes:
     return b"".join(packed)
 
 
-def read_produced(value: bytes) -> tuple[int, list[Result]]:
-    """When the batch came, and its answers."""
-    (heard_at,) = _unpack(_PRODUCED, value[: _PRODUCED.size], "a producer's batch")
+def read_produced(value: bytes) -> tuple[int, int, list[Result]]:
+    """When the batch came, its digest, and its answers."""
+    heard_at, digest = _unpack(_PRODUCED, value[: _PRODUCED.size], "a producer's batch")
     results: list[Result] = []
     at = _PRODUCED.size
     while at < len(value):
@@ -423,7 +425,7 @@ def read_produced(value: bytes) -> tuple[int, list[Result]]:
             raise StoreCorrupt("a producer's batch cannot be read")
         results += range(first, first + count) if first else [value[at:end].decode(errors="ignore")]
         at = end
-    return heard_at, results
+    return heard_at, digest, results
 
 
 def queue(record: QueueRecord) -> bytes:

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from fila.core.errors import StoreCorrupt, StoreLost, StoreTooNew, StoreUnusable
 
-FORMAT = 4
+FORMAT = 5
 """Raise it with every change of keys or records that an older broker would misread."""
 
-OLDEST_FORMAT = 4
+OLDEST_FORMAT = 5
 """What was written before the first release is not read."""
 
 FORMAT_FILE = "FILA_FORMAT"

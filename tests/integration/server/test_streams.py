@@ -64,6 +64,35 @@ class TestEnqueueStream:
             assert "needs a sequence" in details
 
 
+class TestAProducerIdThatIsUsedAgain:
+    def batch(self, *payloads, **headers):
+        messages = [service_pb2.EnqueueRequest(payload=each, headers=headers) for each in payloads]
+        return service_pb2.EnqueueBatchRequest(queue="q", messages=messages, producer_id="p", sequence=1)
+
+    async def test_with_the_same_messages_is_answered_again(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            first = await peer.hot.EnqueueBatch(self.batch(b"a", b"b", x="1", y="2"))
+            again = await peer.hot.EnqueueBatch(self.batch(b"a", b"b", y="2", x="1"))
+            assert again == first
+            assert (await peer.summary()).depth == 2
+
+    @pytest.mark.parametrize(
+        "other", [((b"a", b"c"), {}), ((b"a",), {}), ((b"a", b"b"), {"x": "1"}), ((b"a", b"b"), {"x": "1", "y": "2"})]
+    )
+    async def test_with_other_messages_is_refused_and_enqueues_nothing(self, serve, other):
+        payloads, headers = other
+        async with serve() as peer:
+            await peer.create()
+            await peer.hot.EnqueueBatch(self.batch(b"a", b"b"))
+            stream = peer.hot.EnqueueStream()
+            await stream.write(self.batch(*payloads, **headers))
+            code, details = await end_of(stream)
+            assert code is StatusCode.FAILED_PRECONDITION
+            assert 'batch 1 of producer "p" had other messages' in details
+            assert (await peer.summary()).depth == 2
+
+
 class TestSettle:
     async def test_each_settlement_succeeds_or_fails_by_itself(self, serve):
         async with serve() as peer:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila.broker.asking import PART_OF_ONE
-from fila.broker.commands import CreateQueue, Enqueue, Nack, Settle, UpdateQueue
+from fila.broker.commands import CreateQueue, Enqueue, Nack, Produced, Settle, UpdateQueue
 from fila.broker.scripts import Scripting
 from fila.config import LuaConfig
 from fila.core.errors import BrokerError, Overloaded, ShuttingDown
@@ -38,7 +38,7 @@ def batch(queue: str, count: int, key: str = "a"):
 
 def send(driver: Driver, messages, producer="", sequence=0):
     """The answer appears in the list."""
-    return driver.submit(lambda reply: Enqueue(messages, reply, producer, sequence))
+    return driver.submit(lambda reply: Enqueue(messages, reply, Produced(producer, sequence)))
 
 
 def run(driver: Driver, answers, ticks=1000) -> int:

@@ -9,7 +9,7 @@ from fila.broker.claims import AckedClaims, ExtendedClaims, Making, find_claim
 from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim, UpdateQueue
 from fila.broker.explain import explain, search
 from fila.config import LimitsConfig
-from fila.core.claims import Claim, ClaimState
+from fila.core.claims import EPOCH_AHEAD, Claim, ClaimState
 from fila.core.errors import (
     BrokerError,
     ClaimLost,
@@ -19,9 +19,10 @@ from fila.core.errors import (
     MessageNotFound,
     NotNow,
     QueueNotFound,
+    TooFarAhead,
 )
 from fila.storage.base import Family
-from tests.helpers.broker import MS, SECOND, Driver, stats_of
+from tests.helpers.broker import MS, SECOND, START, Driver, stats_of
 
 
 class Reader:
@@ -192,6 +193,24 @@ def test_extending_moves_the_end_of_all_open_claims(driver, reader):
     driver.tick()
     assert driver.places() == dict.fromkeys(seqs, "ready")
     assert reader.extend(3000) == ExtendedClaims([], [1, 2])
+
+
+@pytest.mark.parametrize("epoch", [2**64 - 1, START + 2 * 86_400 * SECOND])
+def test_no_epoch_locks_a_group(driver, reader, epoch):
+    fill(driver, 4)
+    reader.made(0, 2, epoch=5)
+    for call in (
+        lambda: reader.claim(1, 2, epoch=epoch),
+        lambda: reader.ack(1, epoch=epoch),
+        lambda: reader.extend(epoch=epoch),
+    ):
+        with pytest.raises(TooFarAhead, match="the last one is 5"):
+            call()
+    reader.extend(epoch=driver.now)  # a time
+    ahead = driver.now + EPOCH_AHEAD
+    reader.extend(epoch=ahead)
+    reader.extend(epoch=ahead + 1)  # there is always a next one
+    assert reader.ack(1, epoch=ahead + 2).messages == 2
 
 
 def test_a_lower_epoch_is_fenced_off(driver, reader):

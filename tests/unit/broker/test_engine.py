@@ -2,7 +2,7 @@
 
 import pytest
 
-from fila.broker.commands import AckGroup, CreateQueue, DeleteQueue, Enqueue, Nack, Settle, StageEnqueue
+from fila.broker.commands import AckGroup, CreateQueue, DeleteQueue, Enqueue, Nack, Produced, Settle, StageEnqueue
 from fila.core.errors import Overloaded, QueueAlreadyExists, StoreBusy, StoreFailed, StoreFull
 from fila.storage.base import Family
 from tests.helpers.broker import MS, START, Driver, incoming, queue_record
@@ -23,7 +23,7 @@ class TestOneWriteATick:
         driver.settle_down()
         writes = driver.store.writes
         enqueue(driver, incoming("q"), incoming("q"))
-        enqueue(driver, incoming("q"), producer="p", sequence=1)
+        enqueue(driver, incoming("q"), produced=Produced("p", 1))
         ack(driver, driver.id(first))
         driver.tick()
         assert driver.store.writes == writes + 1
@@ -107,7 +107,7 @@ class TestAnswersFollowTheWrite:
     def test_memory_changes_only_after_the_write(self, driver):
         driver.send("q")
         driver.join("q")
-        enqueue(driver, incoming("q", headers={"tenant": "new"}), producer="p", sequence=1)
+        enqueue(driver, incoming("q", headers={"tenant": "new"}), produced=Produced("p", 1))
         before = driver.snapshot()
         seen = []
 
@@ -137,7 +137,7 @@ class TestAFailedWrite:
         held = [seq for seq, place in driver.places().items() if place == "leased"]
         self.answers = [
             enqueue(driver, incoming("q", headers={"tenant": "c", "weight": "9"}), incoming("nowhere")),
-            enqueue(driver, incoming("q", dedup_key="other"), producer="p", sequence=1),
+            enqueue(driver, incoming("q", dedup_key="other"), produced=Produced("p", 1)),
             ack(driver, driver.id(held[0])),
             driver.submit(lambda reply: Settle(reply, nacks=[Nack("q", driver.id(held[1]), delay_ms=7)])),
             driver.submit(lambda reply: Settle(reply, acks=[AckGroup("q", ["no id"])])),
@@ -355,7 +355,7 @@ class TestOverload:
     @pytest.mark.parametrize(
         "command",
         [
-            lambda reply: Enqueue([], reply, "p", 1),
+            lambda reply: Enqueue([], reply, Produced("p", 1)),
             Settle,
             lambda reply: Settle(reply, acks=[AckGroup("q", [])]),
             lambda reply: CreateQueue(queue_record("r"), reply),

@@ -3,9 +3,9 @@
 import pytest
 
 from fila.broker import engine, queue
-from fila.broker.commands import AckGroup, Incoming, Settle, UpdateQueue
-from fila.core.dedup import SEQUENCES_KEPT
-from fila.core.errors import LimitExceeded, QueueNotFound, StaleSequence, StoreFailed
+from fila.broker.commands import AckGroup, Incoming, Produced, Settle, UpdateQueue
+from fila.core.dedup import SEQUENCE_JUMP, SEQUENCES_KEPT
+from fila.core.errors import LimitExceeded, QueueNotFound, SequenceReused, StaleSequence, StoreFailed, TooFarAhead
 from fila.storage.base import Family
 from tests.helpers.broker import MS, SECOND, Driver, incoming, messages_of
 
@@ -344,8 +344,8 @@ class TestProducers:
 
     def test_also_when_both_come_in_one_tick(self, driver):
         answers = [
-            driver.submit(lambda reply: engine.Enqueue([incoming("q")], reply, "p", 1)),
-            driver.submit(lambda reply: engine.Enqueue([incoming("q")], reply, "p", 1)),
+            driver.submit(lambda reply: engine.Enqueue([incoming("q")], reply, Produced("p", 1))),
+            driver.submit(lambda reply: engine.Enqueue([incoming("q")], reply, Produced("p", 1))),
         ]
         driver.tick()
         assert answers[0] == answers[1]
@@ -355,6 +355,34 @@ class TestProducers:
         first = driver.enqueue(incoming("q"), producer="p", sequence=7)
         driver.restart()
         assert driver.enqueue(incoming("q"), producer="p", sequence=7) == first
+
+    @pytest.mark.parametrize("other", [[], [incoming("q", b"other")], [incoming("q", b"one"), incoming("q", b"two")]])
+    @pytest.mark.parametrize("restarts", [False, True])
+    def test_other_messages_under_the_same_number_are_refused(self, driver, other, restarts):
+        first = driver.enqueue(incoming("q", b"one"), producer="p", sequence=1)
+        if restarts:
+            driver.restart()
+        before = driver.store.dump()
+        with pytest.raises(SequenceReused, match='batch 1 of producer "p" had other messages'):
+            driver.enqueue(*other, producer="p", sequence=1)
+        assert driver.store.dump() == before
+        assert driver.enqueue(incoming("q", b"one"), producer="p", sequence=1) == first
+
+    def test_also_in_the_tick_of_the_first(self, driver):
+        made = [Produced("p", 1, digest) for digest in (1, 2)]
+        first, other = [driver.submit(lambda reply, p=p: engine.Enqueue([incoming("q")], reply, p)) for p in made]
+        driver.tick()
+        assert isinstance(other[0], SequenceReused)
+        assert list(driver.places()) == list(first[0])
+
+    def test_a_number_far_ahead_silences_no_producer(self, driver):
+        driver.enqueue(incoming("q"), producer="p", sequence=5)
+        for sequence in (2**64 - 1, 5 + SEQUENCE_JUMP + 1):
+            with pytest.raises(TooFarAhead, match="its last one is 5"):
+                driver.enqueue(incoming("q"), producer="p", sequence=sequence)
+        driver.enqueue(incoming("q"), producer="p", sequence=6)
+        driver.enqueue(incoming("q"), producer="p", sequence=6 + SEQUENCE_JUMP)
+        assert len(driver.places()) == 3
 
     def test_also_when_later_batches_came_meanwhile(self, driver):
         answers = [driver.enqueue(incoming("q"), producer="p", sequence=number) for number in range(1, 65)]

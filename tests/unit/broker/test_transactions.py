@@ -15,6 +15,7 @@ from fila.core.errors import (
     NotStaged,
     QueueNotFound,
     StoreFailed,
+    TooFarAhead,
 )
 from fila.storage import keys
 from fila.storage.base import Family
@@ -52,6 +53,41 @@ def driver() -> Driver:
 @pytest.fixture
 def sender(driver: Driver) -> Sender:
     return Sender(driver)
+
+
+class TestNumbersFarAhead:
+    @pytest.mark.parametrize("last, number", [(5, 2**63 - 1), (5, 1_000_006), (10**9, 10**9 + 10**7 + 1)])
+    def test_silence_no_producer(self, driver, sender, last, number):
+        sender.stage(last, b"a")
+        sender.commit(last, x=1)
+        for call in (lambda: sender.stage(number, b"b"), lambda: sender.commit(number)):
+            with pytest.raises(TooFarAhead, match=f"its last one is {last}"):
+                call()
+        driver.restart()
+        with pytest.raises(TooFarAhead):
+            sender.commit(number)
+        assert sender.stage(last + 1, b"b") is False
+        assert not sender.commit(last + 1, x=1).before
+
+    def test_nor_one_that_has_committed_nothing(self, driver, sender):
+        with pytest.raises(TooFarAhead, match="its last one is none"):
+            sender.commit(2**63 - 1)
+        assert not sender.commit(0).before
+
+    @pytest.mark.parametrize(
+        "numbers",
+        [
+            (0, 1_000_000, 1_500_000),
+            (20261130, 20261201, 20270101),
+            (20251231235959, 20260101000000),
+            (1_690_000_000, 1_690_000_000 + 120 * 86_400),
+            (1_690_000_000_000_000_000, 1_699_999_999_999_999_999),
+        ],
+        ids=["counts", "dates", "dates with times", "seconds", "nanoseconds"],
+    )
+    def test_are_not_those_that_programs_use(self, sender, numbers):
+        for number in numbers:
+            assert not sender.commit(number).before
 
 
 def stored(driver: Driver, queue: str = "q") -> dict[int, bytes]:

@@ -24,6 +24,62 @@ payloads = st.one_of(st.binary(max_size=40), st.integers(100, 70_000).map(bytes)
 seqs = st.integers(0, YEAR_2200)
 
 
+def digest(*messages: dict, **batch) -> int:
+    """Of a batch as a client would encode it, each message with its headers in the order that is given."""
+    encoded = []
+    for message in messages:
+        plain = {name: value for name, value in message.items() if name not in ("headers", "payload")}
+        parts = [service_pb2.EnqueueRequest(**plain).SerializeToString()]
+        headers = message.get("headers", {}).items()
+        parts += [service_pb2.EnqueueRequest(headers={name: value}).SerializeToString() for name, value in headers]
+        parts.append(service_pb2.EnqueueRequest(payload=message.get("payload", b"")).SerializeToString())
+        encoded.append(b"".join(parts))
+    request = service_pb2.EncodedEnqueueBatch(messages=encoded, **({"producer_id": "p", "sequence": 1} | batch))
+    received = codec.receive_batch(request.SerializeToString())
+    return codec.digest(received, codec.read_batch(received.request, LimitsConfig()))
+
+
+sent = st.fixed_dictionaries(
+    {"headers": headers_, "payload": st.binary(max_size=10)},
+    optional={
+        "queue": st.sampled_from(["a", "b"]),
+        "delay_ms": st.integers(0, 2),
+        "priority": st.integers(0, 9),
+        "dedup_key": st.sampled_from(["", "k"]),
+    },
+)
+
+
+class TestDigests:
+    @given(st.lists(sent, max_size=4), st.randoms())
+    def test_are_the_same_in_whatever_order_headers_are_written(self, messages, random):
+        again = []
+        for message in messages:
+            items = list(message["headers"].items())
+            random.shuffle(items)
+            again.append(message | {"headers": dict(items)})
+        assert digest(*messages) == digest(*again)
+
+    @given(st.lists(sent, max_size=3), st.lists(sent, max_size=3))
+    def test_are_others_for_other_messages(self, messages, others):
+        same = [_values(one) for one in messages] == [_values(one) for one in others]
+        assert same or digest(*messages) != digest(*others)
+
+    def test_belong_to_a_queue_and_need_a_producer(self):
+        one = {"payload": b"x"}
+        many = {"payload": b"x", "headers": {"a": "1", "b": "2"}}
+        assert digest(one, queue="a") != digest(one, queue="b")
+        assert digest(many, queue="a") != digest(many, queue="b")
+        assert digest(many, producer_id="") == digest(one, producer_id="") == 0
+
+
+def _values(message: dict) -> tuple:
+    named = {"queue": "", "delay_ms": 0, "priority": 5, "dedup_key": ""} | message
+    return tuple(sorted((name, repr(value) if name != "headers" else "") for name, value in named.items())), sorted(
+        message["headers"].items()
+    )
+
+
 def padded(number, width):
     """A varint of at least so many bytes."""
     out = codec.varint(number)

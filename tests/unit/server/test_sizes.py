@@ -55,11 +55,11 @@ class TestTooMany:
     def test_messages_of_a_batch(self, service):
         batch = pb.EncodedEnqueueBatch(messages=[b"no message"] * 4)
         with pytest.raises(LimitExceeded, match="the batch has 4 messages, 3 are allowed"):
-            asyncio.run(service.enqueue_batch(batch, None))
+            asyncio.run(service.enqueue_batch(codec.Batch(batch, 0), None))
 
     def test_messages_of_a_batch_on_a_stream(self, service):
         with pytest.raises(LimitExceeded, match="the batch has 4 messages, 3 are allowed"):
-            service._take_batch(pb.EncodedEnqueueBatch(messages=[b"no message"] * 4), print)
+            service._take_batch(None, codec.Batch(pb.EncodedEnqueueBatch(messages=[b"no message"] * 4), 0), print)
 
     def test_messages_to_be_staged(self, service):
         staged = pb.EncodedStageEnqueue(messages=[b"no message"] * 4)
@@ -85,7 +85,7 @@ class TestTooMany:
     )
     def test_messages_or_groups_to_be_settled(self, service, request_of):
         with pytest.raises(LimitExceeded, match="the batch settles 4 messages, 3 are allowed"):
-            service._settle_batch(pb.SettleRequest(**request_of), print)
+            service._settle_batch(None, pb.SettleRequest(**request_of), print)
 
 
 def test_as_many_as_are_allowed_are_settled():
@@ -94,7 +94,7 @@ def test_as_many_as_are_allowed_are_settled():
     request = pb.SettleRequest(
         acks=[pb.AckGroup(message_ids=["a"])], extends=[pb.ExtendGroup()], nacks=[pb.NackRequest()]
     )
-    service._settle_batch(request, print)
+    service._settle_batch(None, request, print)
     assert [command.size for command in broker.submitted] == [MOST]
 
 

@@ -33,6 +33,8 @@ def test_every_error_has_a_status():
         (errors.LeaseEnded, StatusCode.NOT_FOUND),
         (errors.MessageGone, StatusCode.NOT_FOUND),
         (errors.StaleSequence, StatusCode.FAILED_PRECONDITION),
+        (errors.SequenceReused, StatusCode.FAILED_PRECONDITION),
+        (errors.TooFarAhead, StatusCode.FAILED_PRECONDITION),
         (errors.Overloaded, StatusCode.RESOURCE_EXHAUSTED),
         (errors.ShuttingDown, StatusCode.UNAVAILABLE),
         (errors.StoreFull, StatusCode.RESOURCE_EXHAUSTED),
