@@ -595,6 +595,7 @@ class Engine:
             self._delay(queue, delayed)
         queue.counters.enqueued += len(arrivals.seqs) + len(arrivals.delayed)
         queue.large.update(arrivals.large)
+        queue.costly = queue.costly or bool(arrivals.costs)
         self.recent.add(arrivals.records)
 
     def _commit_returns(self, tick: Tick) -> None:
@@ -684,6 +685,8 @@ class Engine:
         queue.ready -= count
         queue.counters.delivered += count
         queue.pace.add(count, now)
+        cost = sum([cost for _, _, cost in delivery.selection.messages]) if queue.costly else count
+        queue.cost_pace.add(cost, now)
         queue.ledger.deliver(delivery.selection.messages, queue.attempts, now)
         for key in delivery.selection.trace.standings:
             queue.ledger.note_throttles(key, now)

@@ -8,6 +8,7 @@ look at, the answer is an estimate and says so.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil
+from typing import NamedTuple
 
 from fila.broker.queue import QueueState
 from fila.core.claims import Claim
@@ -18,6 +19,9 @@ from fila.core.throttle import Throttle
 
 LOOK_AHEAD = 2000
 """How many deliveries the scheduler is asked for. What comes later is estimated."""
+
+COSTS_LOOKED_AT = 10_000
+"""Messages of whose key or whose rivals the costs are added up. What lies behind them counts as much on average."""
 
 STRIDE = 5000
 """How much is looked at in one go while a message is searched for."""
@@ -125,10 +129,10 @@ def explain(queue: QueueState, found: Found, now: int) -> Explanation:
     throttles = found.lane.throttles_of(found.seq) if found.state is State.READY else found.lane.throttles
     reasons = [*_place_reasons(found, now), *_queue_reasons(queue)]
     reasons += [reason for throttle in throttles for reason in _throttle_reasons(throttle, found.cost, now)]
-    ahead, exact = 0, True
+    ahead = _Ahead(0, 0, exact=True)
     if found.state is not State.LEASED:
-        ahead, exact = _ahead(queue, found, now)
-        reasons += _turn_reasons(queue, found, ahead, exact)
+        ahead = _ahead(queue, found, now)
+        reasons += _turn_reasons(queue, found, ahead)
     not_before = max([now, *(reason.until for reason in reasons if reason.until and reason.code in TIMED)])
     return Explanation(
         seq=found.seq,
@@ -139,12 +143,15 @@ def explain(queue: QueueState, found: Found, now: int) -> Explanation:
         attempts=queue.attempts.get(found.seq, 0),
         throttle_keys=tuple(throttle.name for throttle in throttles),
         reasons=reasons,
-        ahead=ahead,
-        exact=exact,
+        ahead=ahead.messages,
+        exact=ahead.exact,
         not_before=not_before,
         estimate=_estimate(queue, found, throttles, reasons, ahead, not_before, now),
     )
 
+
+NEVER = 1 << 64
+"""No sequence number is as high."""
 
 TIMED = {"delayed", "throttled"}
 """What ends by itself, and not earlier."""
@@ -197,42 +204,67 @@ def _throttle_reasons(throttle: Throttle, cost: int, now: int) -> Iterator[Reaso
         yield Reason("throttled", text, at, throttle.name, setting, {"tokens": tokens, "cost": cost})
 
 
-def _turn_reasons(queue: QueueState, found: Found, ahead: int, exact: bool) -> Iterator[Reason]:
-    own = _own_ahead(found)
+def _turn_reasons(queue: QueueState, found: Found, ahead: "_Ahead") -> Iterator[Reason]:
+    own = sum(count for _, count in _own_ahead(found))
     if own:
         text = f"{own} messages of its own key go first"
         yield Reason("behind_own_key", text, subject=found.lane.key.name, setting="priority", numbers={"messages": own})
     keys = _keys_before(queue, found.lane.key)
     if keys:
-        about = "" if exact else "about "
-        text = f"it is the turn of {keys} other keys first ({about}{ahead} deliveries before it in all)"
-        yield Reason("turn", text, setting="weight", numbers={"keys": keys, "deliveries": ahead})
+        about = "" if ahead.exact else "about "
+        text = f"it is the turn of {keys} other keys first ({about}{ahead.messages} deliveries before it in all)"
+        yield Reason("turn", text, setting="weight", numbers={"keys": keys, "deliveries": ahead.messages})
 
 
-def _ahead(queue: QueueState, found: Found, now: int) -> tuple[int, bool]:
-    """How many deliveries of the queue come first, and whether that is certain."""
+class _Ahead(NamedTuple):
+    """Deliveries of the queue that come first, what they cost, and whether that is certain."""
+
+    messages: int
+    cost: float
+    exact: bool
+
+
+def _ahead(queue: QueueState, found: Found, now: int) -> _Ahead:
     selection = queue.drr.select(min(LOOK_AHEAD, queue.ready), now)
     queue.drr.rollback(selection)
     for position, (_, seq, _) in enumerate(selection.messages):
         if seq == found.seq:
-            return position, True
+            return _Ahead(position, sum(cost for _, _, cost in selection.messages[:position]), exact=True)
     key, quantum = found.lane.key, queue.drr.quantum
     own = _own_ahead(found)
-    rounds = ceil((own + found.cost) / (key.weight * quantum))
-    others = (other for other in queue.keys.values() if other is not key and other.ready)
-    return own + sum(min(other.ready, rounds * other.weight * quantum) for other in others), False
+    messages = sum(count for _, count in own)
+    cost = sum(_cost_of(lane, count, COSTS_LOOKED_AT) for lane, count in own)
+    rounds = ceil((cost + found.cost) / (key.weight * quantum))
+    sample = max(1, COSTS_LOOKED_AT // len(queue.keys))
+    for other in queue.keys.values():
+        if other is key or not other.ready:
+            continue
+        whole = sum(_cost_of(lane, len(lane), sample) for lane in other.lanes.values())
+        spent = min(whole, rounds * other.weight * quantum)
+        cost += spent
+        messages += ceil(other.ready * spent / whole)
+    return _Ahead(messages, cost, exact=False)
 
 
-def _own_ahead(found: Found) -> int:
-    """Messages of the same key that go first."""
+def _own_ahead(found: Found) -> list[tuple[Lane, int]]:
+    """How many messages of the same key go first, by lane."""
     key, lane = found.lane.key, found.lane
-    count = 0
+    ahead: list[tuple[Lane, int]] = []
     for other in key.lanes.values():
         if other.priority < lane.priority and other.gate is None:
-            count += len(other)
+            ahead.append((other, len(other)))
         elif other.priority == lane.priority and (other.gate is None or other.id == lane.id):
-            count += other.older(found.seq)
-    return count
+            ahead.append((other, other.older(found.seq)))
+    return ahead
+
+
+def _cost_of(lane: Lane, count: int, sample: int) -> float:
+    """What the oldest messages of a lane cost, by the first so many of them."""
+    costs = lane.key.costs
+    if not costs or not count:
+        return count
+    seqs = lane.between(0, NEVER, min(count, sample))
+    return sum([costs.get(seq, 1) for seq in seqs]) * (count / len(seqs))
 
 
 def _keys_before(queue: QueueState, key: FairKey) -> int:
@@ -250,7 +282,7 @@ def _estimate(
     found: Found,
     throttles: tuple[Throttle, ...],
     reasons: list[Reason],
-    ahead: int,
+    ahead: _Ahead,
     not_before: int,
     now: int,
 ) -> int | None:
@@ -259,10 +291,10 @@ def _estimate(
         return None
     at = max([not_before, *(_through(throttle, found, now) for throttle in throttles)])
     credit = sum(free for _, free in queue.consumers.with_credit())
-    if ahead < credit:
+    if ahead.messages < credit:
         return at
-    pace = queue.pace.per_second(now)
-    return max(at, now + round(ahead / pace * 1e9)) if pace else None
+    pace = queue.cost_pace.per_second(now)
+    return max(at, now + round(ahead.cost / pace * 1e9)) if pace else None
 
 
 def _through(throttle: Throttle, found: Found, now: int) -> int:
@@ -270,10 +302,17 @@ def _through(throttle: Throttle, found: Found, now: int) -> int:
     if throttle.bucket is None:
         return now
     key = found.lane.key
-    lanes = [lane for lane in key.lanes.values() if throttle in lane.throttles and lane.priority <= found.lane.priority]
-    own = sum(len(lane) if lane.priority < found.lane.priority else lane.older(found.seq) for lane in lanes)
-    own += sum(cost - 1 for seq, cost in (key.costs or {}).items() if seq < found.seq)
+    own = 0.0
+    for lane in key.lanes.values():
+        if throttle in lane.throttles and lane.priority <= found.lane.priority:
+            count = len(lane) if lane.priority < found.lane.priority else lane.older(found.seq)
+            own += _cost_of(lane, count, COSTS_LOOKED_AT)
     gate = found.lane.gate
     rivals = [*gate.keys] if gate is not None and gate.throttle is throttle else []
-    others = sum(min(own + 1, rival.ready) * rival.weight / key.weight for rival in rivals if rival is not key)
-    return throttle.bucket.ready_after(own + ceil(others), found.cost, now)
+    others, sample = 0.0, max(1, COSTS_LOOKED_AT // max(1, len(rivals)))
+    for rival in rivals:
+        if rival is not key:
+            lanes = [lane for lane in rival.lanes.values() if throttle in lane.throttles]
+            theirs = sum(_cost_of(lane, len(lane), sample) for lane in lanes)
+            others += min(theirs, (own + found.cost) * rival.weight / key.weight)
+    return throttle.bucket.ready_after(ceil(own + others), found.cost, now)

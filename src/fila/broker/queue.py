@@ -86,6 +86,8 @@ class QueueState:
     __slots__ = (
         "attempts",
         "consumers",
+        "cost_pace",
+        "costly",
         "counters",
         "dedup",
         "departed",
@@ -130,6 +132,10 @@ class QueueState:
         self.ledger = Ledger(0)
         self.pace = Pace()
         """Of deliveries."""
+        self.cost_pace = Pace()
+        """Of what they cost."""
+        self.costly = False
+        """Whether a message ever cost something else than 1."""
         self.ready = 0
         """How many messages wait for nothing but their turn and their throttles."""
         self.drained = Drained()
@@ -191,6 +197,8 @@ class QueueState:
         key = lane.key
         key.push(lane, seq, cost)
         self.ready += 1
+        if cost != 1:
+            self.costly = True
         if key.place <= PARKED:
             self.drr.activate(key)
 

@@ -138,6 +138,11 @@ class Looks:
             if key.fairness_key in earlier
         }
 
+    def key_shares(self, now: Look, name: str) -> dict[str, float]:
+        """What part of all that the queue delivered between the looks was of each key that both looks saw."""
+        total = self.rate(now, name, "delivered")
+        return {key: rate / total for key, rate in self.key_rates(now, name).items()} if total else {}
+
     def json(self, now: Look) -> dict[str, Any]:
         """The figures of one look."""
         from fila.cli import views
@@ -215,19 +220,18 @@ def _queue_screen(looks: Looks, now: Look, name: str) -> RenderableType:
 def _keys_table(looks: Looks, now: Look, name: str) -> RenderableType:
     stats = now.stats[name]
     rates = looks.key_rates(now, name)
-    total = looks.rate(now, name, "delivered")
+    shares = looks.key_shares(now, name)
     table = _table(
         "KEY", "WEIGHT", "PENDING", "OLDEST", "OUT/S", "SHARE NOW, AND WHAT IT IS ENTITLED TO", "WAIT", "STATE"
     )
     for key in stats.keys:
-        share = rates.get(key.fairness_key, 0.0) / total if total else 0.0
         table.add_row(
             _text(key.fairness_key),
             _number(key.weight),
             _number(key.pending),
             _age(key.oldest_at),
             _rate(rates.get(key.fairness_key)),
-            _bar(share, key.entitlement),
+            _bar(shares.get(key.fairness_key, 0.0), key.entitlement),
             _text("-" if key.waits is None else output.seconds(key.waits.p50_seconds)),
             _state(key),
         )
