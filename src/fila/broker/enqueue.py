@@ -6,7 +6,7 @@ from itertools import count, repeat
 from typing import Any
 
 from fila.broker.admission import check_batch, check_message, check_room
-from fila.broker.commands import Enqueue, Incoming, Outcome, Produced, StageEnqueue
+from fila.broker.commands import Enqueue, Excessive, Incoming, Outcome, Produced, StageEnqueue
 from fila.broker.placement import place
 from fila.broker.queue import LARGE_BYTES, USUAL, QueueState, Terms
 from fila.broker.state import BrokerState
@@ -84,7 +84,7 @@ def _plan_messages(state: BrokerState, tick: Tick, command: Enqueue) -> Sequence
             or message.payload_bytes > most_bytes
         ):
             try:
-                arrivals = arrivals or tick.arrivals_of(state.queue(message.queue))  # it raises that there is none
+                arrivals = arrivals or tick.arrivals_of(queue_of(state, message))  # it raises that there is none
                 found = _find_spot(state.limits, tick, arrivals, message, seq, command.answers)
             except BrokerError as error:
                 others[seq] = error
@@ -121,6 +121,13 @@ def _plan_messages(state: BrokerState, tick: Tick, command: Enqueue) -> Sequence
             arrivals.records.append((seq, record))
     numbers = range(first, first + len(messages))
     return [others.get(seq, seq) for seq in numbers] if others else numbers
+
+
+def queue_of(state: BrokerState, message: Incoming) -> QueueState:
+    """Raises QueueNotFound; or why a message was not decoded, since its queue is not known then either."""
+    if isinstance(message, Excessive):
+        raise message.refusal
+    return state.queue(message.queue)
 
 
 def _remembered(state: BrokerState, messages: list[Incoming]) -> Iterable[Lane | None]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from fila.broker.admission import check_batch_size, check_name
 from fila.broker.commands import CommitTransaction, Incoming, StageEnqueue
-from fila.broker.enqueue import Answers, judge, plan_dedup
+from fila.broker.enqueue import Answers, judge, plan_dedup, queue_of
 from fila.broker.queue import LARGE_BYTES
 from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Tick
@@ -203,7 +203,7 @@ def _find_spot(
     state: BrokerState, tick: Tick, message: Incoming, spots: list[codec.StagedSpot], answers: Answers
 ) -> tuple[_Spot, bool]:
     """Where a message goes, and whether that holds for all that have its headers and priority, and no delay."""
-    queue = state.queue(message.queue)
+    queue = queue_of(state, message)
     placed, priority, delay_ms = judge(queue, message, state.limits, tick.now, answers)
     head = codec.message_head(placed.weight, placed.cost, placed.throttle_keys)
     place = keys.lane(queue.name, placed.fairness_key, priority)
