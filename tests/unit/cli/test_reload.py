@@ -8,6 +8,8 @@ import sys
 import pytest
 
 LONG = 60
+HELD = "import sys; sys.stdin.read()\n"
+"""Both write to the same pipe: the run waits until its number is written."""
 SLEEPING = "import time; time.sleep(600)"
 STUBBORN = """
 import signal, time
@@ -33,8 +35,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.{hang_up})
 from fila.cli import reload
 def start(arguments):
-    child = subprocess.Popen([sys.executable, "-c", {run!r}], start_new_session=True)
-    print(child.pid, flush=True)
+    child = subprocess.Popen([sys.executable, "-c", {(HELD + run)!r}], stdin=subprocess.PIPE, start_new_session=True)
+    print(f"{{child.pid}}\\n", end="", flush=True)
+    child.stdin.close()
     {started}
     return child
 reload._start = start
