@@ -2,7 +2,8 @@
 
 RocksDB does that in its own time, when its memory or its levels are full. A store that is short of room has no time: it
 is told to write its memory to files, so that logs can go, and to merge files, so that what was deleted goes. Both are
-done by RocksDB's own threads. Both need room first, for what is still alive: they are begun only when it fits.
+done by RocksDB's own threads. Both need room first, for what is still alive: they are begun only when it fits. Until
+then RocksDB does not merge at all: files that it could not write to the end would fill the disk, and stop it.
 """
 
 import re
@@ -13,14 +14,26 @@ from rocksdict import Rdict
 
 from fila.storage.base import Family
 
-PAUSE_S = 1.0
-"""From one flush to the next."""
+PAUSE_S, URGENT_PAUSE_S = 10.0, 1.0
+"""From one flush to the next, and when producers are refused until there is room."""
 L0_FILES = 8
 """How many files RocksDB gathers before it merges them,"""
 L0_FILES_SHORT = 1
 """and how many when it is short of room."""
 
-_TRIGGER = "level0_file_num_compaction_trigger"
+_MERGES = {
+    how: {"disable_auto_compactions": off, "level0_file_num_compaction_trigger": str(files)}
+    for how, off, files in (
+        ("usual", "false", L0_FILES),
+        ("short", "false", L0_FILES_SHORT),
+        ("never", "true", L0_FILES),
+    )
+}
+MOST_MERGED_BYTES = 768 << 20
+"""What RocksDB merges at a time in a large store, about: its youngest level and the part of the next that it meets."""
+MANY_L0_FILES = 16
+"""From about here on a flush would wait until files are merged."""
+
 _COUNTED = re.compile(r"# (entries|deletions|range deletions)=(\d+)")
 
 
@@ -32,39 +45,43 @@ class Reclaim:
         self._families = families
         self.range_deleted = False
         """Whether a range of messages was deleted since the last flush"""
-        self._next_flush = 0.0
-        self._merging = False
+        self._flushed_at = 0.0
+        self._merges = "usual"
 
     def opened(self) -> None:
-        """A store that was opened anew merges in its own time."""
-        self._merging = False
+        """A store that was opened anew merges as usual."""
+        self._merges = "usual"
 
-    def run(self, free_bytes: int) -> None:
+    def run(self, free_bytes: int, *, urgent: bool) -> None:
         """Called again and again while the store is short of room."""
         now = time.monotonic()
-        if now >= self._next_flush and self._flush_fits(free_bytes):
-            self._next_flush = now + PAUSE_S
+        pause_s = URGENT_PAUSE_S if urgent else PAUSE_S
+        if now >= self._flushed_at + pause_s and self._flush_fits(free_bytes):
+            self._flushed_at = now
             self.range_deleted = False
             for family in self._families:
                 if family.property_int_value("rocksdb.num-entries-active-mem-table"):
                     family.flush(wait=False)
-        if not self._merging and self._merge_fits(free_bytes):
-            self._merge(L0_FILES_SHORT)
-            self._merging = True
+        self._merge("short" if self._merge_fits(free_bytes) else "never")
 
     def rest(self) -> None:
         """There is room again."""
-        if self._merging:
-            self._merge(L0_FILES)
-            self._merging = False
+        self._merge("usual")
 
-    def _merge(self, files: int) -> None:
-        self._families[Family.MESSAGES].set_options({_TRIGGER: str(files)})
+    def _merge(self, how: str) -> None:
+        if how != self._merges:
+            self._merges = how
+            self._families[Family.MESSAGES].set_options(_MERGES[how])
 
     def _flush_fits(self, free_bytes: int) -> bool:
         """Whether something was deleted, and the rest fits on the disk. What was deleted in memory is not written."""
         messages = self._families[Family.MESSAGES]
         deleted, live_bytes = 0, 0.0
+        if any(family.property_int_value("rocksdb.num-immutable-mem-table") for family in self._families):
+            return False  # one is under way
+        files = int(messages.property_value("rocksdb.num-files-at-level0") or 0)
+        if files >= MANY_L0_FILES and self._merges != "never":
+            return False
         for family in self._families:
             deletes = family.property_int_value("rocksdb.num-deletes-active-mem-table") or 0
             entries = family.property_int_value("rocksdb.num-entries-active-mem-table") or 0
@@ -78,12 +95,11 @@ class Reclaim:
         messages = self._families[Family.MESSAGES]
         text = messages.property_value("rocksdb.aggregated-table-properties") or ""
         counts = {name: int(number) for name, number in _COUNTED.findall(text)}
+        # What a deleted range held is not known.
         deletions = counts.get("deletions", 0)
-        if not deletions:
-            return False
         share = 0.0 if counts.get("range deletions") else _live_share(counts.get("entries", 0), deletions)
         size = messages.property_int_value("rocksdb.total-sst-files-size") or 0
-        return size * share < free_bytes
+        return min(size * share, MOST_MERGED_BYTES) < free_bytes
 
 
 def _live_share(entries: int, deletions: int) -> float:

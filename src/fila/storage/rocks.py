@@ -9,7 +9,7 @@ What RocksDB and its binding do when something breaks, and what is made of it he
 - After a failed write RocksDB refuses all further ones. The next write opens the store anew first. That may flush the
   log, so on a full disk it is only tried once there is room for it: `room` holds some back. Reads go on all the time.
 - A write that comes while RocksDB is behind with its files (a write stall) waits, and on a full disk it would wait for
-  ever. So it is told not to wait: it is refused as busy, unless something has failed.
+  ever. So it is told not to wait: it is refused as busy. When something has failed, the next try opens the store anew.
 - An iterator that meets a damaged block just ends. So every scan asks at its end whether it really was the end.
 - Opening a store changes it. So the format is also in a file of its own, which is read before RocksDB is asked
   (`folder`).
@@ -154,8 +154,8 @@ class RocksStorage:
         if self._failure is not None:
             return
         try:
-            if self._room.full:
-                self._reclaim.run(self._room.free_bytes)
+            if self._room.short:
+                self._reclaim.run(self._room.free_bytes, urgent=self._room.full)
             else:
                 self._reclaim.rest()
         except Exception as cause:  # noqa: BLE001  # as for a write: the next one opens the store anew
@@ -251,9 +251,14 @@ class RocksStorage:
         try:
             self._db.write(raw, self._write_options)
         except Exception as cause:
-            behind = "Write stall" in str(cause)
-            if not behind or self._db.property_int_value("rocksdb.background-errors"):
+            if "Write stall" not in str(cause):
                 raise
+            if self._db.property_int_value(
+                "rocksdb.background-errors"
+            ):  # it will not catch up before it is opened anew
+                self._failure = self._failed(str(cause))
+                if isinstance(self._failure, StoreFull):
+                    raise self._failure from cause
             raise StoreBusy("the broker's store is behind with its files; nothing was changed") from cause
 
     def _raw(self, batch: Batch) -> WriteBatch:

@@ -42,6 +42,8 @@ class Room:
         self.step_bytes = max(_MIB // 4, self.min_free_bytes // 16)
         """After so much was written it is time to look again."""
         self.full = False
+        self.short = False
+        """Whether what was deleted should be given back soon: there is less than four times the watermark"""
         self._wanted = self.min_free_bytes
 
     def look(self, unflushed_bytes: int) -> None:
@@ -52,6 +54,7 @@ class Room:
         wanted = self.min_free_bytes + unflushed_bytes
         self._wanted = wanted + self.min_free_bytes // 4
         self.full = self.free_bytes < (self._wanted if self.full else wanted)
+        self.short = self.full or self.free_bytes < 4 * self.min_free_bytes + unflushed_bytes
         if not self.full and self.free_bytes >= wanted + 2 * self._reserve_bytes:
             self._take_reserve()
 
