@@ -14,7 +14,7 @@ from fila.v1 import admin_pb2, service_pb2
 from fila.wire.call import Call
 from fila.wire.channel import Channel
 from fila.wire.connection import Limits
-from fila.wire.status import RpcError, StatusCode
+from fila.wire.status import RpcError, StatusCode, UnreadableResponse
 
 #: What a single request or response may weigh. The broker takes requests of this size.
 MAX_RPC_BYTES = 16 << 20
@@ -32,7 +32,9 @@ _UNCLEAR_CODES = frozenset({StatusCode.INTERNAL, StatusCode.UNKNOWN})
 
 
 def was_lost(error: RpcError) -> bool:
-    """Whether a stream broke on the way, rather than being ended by the broker for a reason."""
+    """Whether a stream broke on the way, rather than being ended by the broker for a reason or here as nonsense."""
+    if isinstance(error, UnreadableResponse):
+        return False
     if error.code() in _UNCLEAR_CODES:
         return not any(key == REFUSAL_MARK for key, _ in error.trailing_metadata() or ())
     return error.code() in _TRANSPORT_CODES
@@ -48,6 +50,12 @@ class Unary(Protocol[Request_contra, Response_co]):
     """A unary method of a generated stub."""
 
     def __call__(self, request: Request_contra, /, *, timeout: float | None = None) -> Awaitable[Response_co]: ...
+
+
+async def read_until(call: Call, deadline: float | None) -> Any:
+    """The next response of a stream, or EOF. Raises TimeoutError at the deadline, whatever the connection does."""
+    async with asyncio.timeout_at(deadline):
+        return await call.read()
 
 
 class Connection:

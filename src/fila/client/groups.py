@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from fila.client.arguments import known_names, made
 from fila.client.backoff import Backoff
-from fila.client.connection import Connection, Unary, was_lost
-from fila.client.errors import ClientClosedError, InternalError, UnavailableError
+from fila.client.connection import Connection, Unary, read_until, was_lost
+from fila.client.errors import ClientClosedError, InternalError, UnavailableError, no_answer
 from fila.client.message import ReadMessage
 from fila.client.thread import LoopThread
 from fila.v1 import messages_pb2
@@ -131,11 +131,13 @@ class Calls:
         while True:
             call = open_call(make(position))
             try:
-                while (response := await call.read()) is not EOF:
+                while (response := await read_until(call, deadline)) is not EOF:
                     position = response.next
                     yield response
                     deadline, backoff = loop.time() + self._connection.timeout_s, Backoff()
                 return
+            except TimeoutError as error:
+                raise no_answer(self._connection.timeout_s) from error
             except asyncio.CancelledError as error:
                 if not self._connection.closed:
                     raise

@@ -14,7 +14,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from fila.client.arguments import made
 from fila.client.backoff import Backoff
-from fila.client.connection import Connection, was_lost
+from fila.client.connection import Connection, read_until, was_lost
+from fila.client.errors import no_answer, unreadable
 from fila.client.thread import LoopThread
 from fila.v1 import admin_pb2
 from fila.wire.status import RpcError
@@ -90,6 +91,11 @@ class JournalBatch:
     def __len__(self) -> int:
         return len(self.columns["seq"])
 
+    def check(self) -> None:
+        """Raises ValueError when its columns are not of one length."""
+        if len(set(map(len, self.columns.values()))) > 1:
+            raise ValueError("columns of the journal differ in length")
+
     def entries(self) -> list[JournalEntry]:
         return [JournalEntry(*row) for row in zip(*self.columns.values(), strict=True)]
 
@@ -107,15 +113,21 @@ class JournalFeed:
     async def next(self) -> JournalBatch | None:
         """The next piece; None when there is no more, or when the feed was closed. Raises FilaError."""
         backoff = Backoff()
+        timeout_s = self._connection.timeout_s
+        # Whoever follows may wait for ever: nothing may happen for as long.
+        deadline = None if self._request.follow else asyncio.get_running_loop().time() + timeout_s
         while not self._ended():
             try:
                 if self._call is None:
                     self._call = self._connection.open_journal(self._request)
-                response = await self._call.read()
+                response = await read_until(self._call, deadline)
             except asyncio.CancelledError:
                 if self._ended():
                     return None
                 raise
+            except TimeoutError as error:
+                self.close()
+                raise no_answer(timeout_s) from error
             except RpcError as error:
                 self._call = None
                 if self._ended():
@@ -124,8 +136,18 @@ class JournalFeed:
                     raise self._connection.translated(error) from error
                 await asyncio.sleep(backoff.next_wait_s())
                 continue
-            return None if response is EOF else self._taken(read_batch(response))
+            return None if response is EOF else self._taken(self._read(response))
         return None
+
+    def _read(self, response: admin_pb2.ReadJournalResponse) -> JournalBatch:
+        """Raises InternalError for columns that do not fit each other."""
+        try:
+            batch = read_batch(response)
+            batch.check()
+        except (IndexError, ValueError) as error:
+            self.close()
+            raise unreadable(error) from error
+        return batch
 
     def close(self) -> None:
         """There is no more. Whoever waits for more is told so."""

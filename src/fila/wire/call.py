@@ -7,7 +7,7 @@ from typing import Any
 from fila.wire import frames, status
 from fila.wire.headers import Headers
 from fila.wire.link import Link
-from fila.wire.status import Metadata, RpcError, StatusCode
+from fila.wire.status import Metadata, RpcError, StatusCode, UnreadableResponse
 from fila.wire.stream import EOF, MessageRefused, Stream
 
 Encode = Callable[[Any], bytes]
@@ -226,7 +226,12 @@ class Call(Stream):
         """The next response, which is here."""
         assert self._link is not None
         message = self._link.connection.read(self)
-        return message if self._decode is None or message is None else self._decode(message)
+        if self._decode is None or message is None:
+            return message
+        try:
+            return self._decode(message)
+        except Exception as error:
+            raise UnreadableResponse(StatusCode.INTERNAL, f"the response cannot be read: {error!r}") from error
 
     def _hand_over(self) -> None:
         assert self._take is not None

@@ -90,6 +90,10 @@ class RpcError(Exception):
         return self._trailing_metadata
 
 
+class UnreadableResponse(RpcError):
+    """The other side answered with bytes that mean nothing. Asking again would not help."""
+
+
 def request_headers(path: str, authority: str, scheme: bytes = b"http") -> list[tuple[bytes, bytes]]:
     """What a call begins with."""
     return [
