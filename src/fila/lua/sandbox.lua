@@ -49,6 +49,9 @@ local LONG = 4096
 local STRIDE = 16
 -- A script that uses little memory cannot make an instruction very slow, so only each fourth tick reads the clock.
 local CALM_KB, CALM_TICKS = 96, 3
+-- From so much memory on a few instructions can take as long as a call may, so more of them are watched.
+local LARGE_KB, LARGE_STRIDE = 160, 4
+local LARGE_BYTES = 32768
 -- When instructions took so long since the last look, they are watched one by one until the call ends; and in so many
 -- calls from the start, after one that had to be ended.
 local SLOW_NS, SLOW_CALLS = 1000000, 100
@@ -58,14 +61,19 @@ local ticks, began, seen, killed = 0, nil, nil, nil
 local inside = false
 -- In how many calls its instructions are watched one by one.
 local slow = options.slow and SLOW_CALLS or 0
-local calm = 0
+local calm, large = 0, 0
+local stride = slow > 0 and 1 or STRIDE
 local tick
 
+local function watch(instructions)
+  stride = instructions
+  sethook(tick, "", instructions)
+end
+
 local function enter()
-  if slow > 0 then
-    slow = slow - 1
-    if slow == 0 then sethook(tick, "", STRIDE) end
-  end
+  if slow > 0 then slow = slow - 1 end
+  local wanted = slow > 0 and 1 or STRIDE
+  if stride ~= wanted then watch(wanted) end
   ticks, began, seen, killed = 0, nil, nil, nil
   inside = true -- last: a tick may come in between
 end
@@ -88,10 +96,7 @@ local function look()
     seen = now -- first: a tick may come in between
     began = now
   end
-  if slow == 0 and now - seen > SLOW_NS then
-    slow = 1
-    sethook(tick, "", 1)
-  end
+  if stride > 1 and now - seen > SLOW_NS then watch(1) end
   seen = now
   if killed or now - began >= limit_ns then
     killed = killed or where(3) .. limit_text
@@ -101,7 +106,9 @@ end
 
 function tick()
   ticks = ticks + 1
-  if ticks & CALM_TICKS ~= 0 and slow == 0 and not killed and collectgarbage("count") < calm then return end
+  local used = collectgarbage("count")
+  if ticks & CALM_TICKS ~= 0 and stride == STRIDE and not killed and used < calm then return end
+  if stride == STRIDE and used > large then watch(LARGE_STRIDE) end
   return look()
 end
 
@@ -174,7 +181,9 @@ for name, f in pairs(load(patterns_source, OURS, "t", {})(raw)) do safe_string[n
 function safe_string.rep(s, n, separator)
   if s == "" and (separator == nil or separator == "") then return "" end
   look()
-  return rep(s, n, separator)
+  local result = rep(s, n, separator)
+  if #result > LARGE_BYTES and stride == STRIDE then watch(LARGE_STRIDE) end
+  return result
 end
 
 function safe_string.format(template, ...)
@@ -451,5 +460,6 @@ end
 -- nearly all scripts calm.
 collectgarbage("incremental", 200)
 calm = collectgarbage("count") + CALM_KB
-sethook(tick, "", slow > 0 and 1 or STRIDE)
+large = calm + LARGE_KB
+watch(stride)
 return define, enqueue_few, enqueue_many, fail, collect
