@@ -2,12 +2,22 @@ import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Isolation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ISOLATION_NONE: _ClassVar[Isolation]
+    ISOLATION_SUSPECT: _ClassVar[Isolation]
+    ISOLATION_CONFIRMED: _ClassVar[Isolation]
+ISOLATION_NONE: Isolation
+ISOLATION_SUSPECT: Isolation
+ISOLATION_CONFIRMED: Isolation
 
 class Message(_message.Message):
     __slots__ = ("id", "headers", "payload", "metadata", "timestamps")
@@ -31,7 +41,7 @@ class Message(_message.Message):
     def __init__(self, id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., metadata: _Optional[_Union[MessageMetadata, _Mapping]] = ..., timestamps: _Optional[_Union[MessageTimestamps, _Mapping]] = ...) -> None: ...
 
 class MessageMetadata(_message.Message):
-    __slots__ = ("fairness_key", "weight", "throttle_keys", "attempt_count", "queue_id", "priority", "cost", "lease_id", "dead_letter")
+    __slots__ = ("fairness_key", "weight", "throttle_keys", "attempt_count", "queue_id", "priority", "cost", "lease_id", "dead_letter", "isolation")
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +51,7 @@ class MessageMetadata(_message.Message):
     COST_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    ISOLATION_FIELD_NUMBER: _ClassVar[int]
     fairness_key: str
     weight: int
     throttle_keys: _containers.RepeatedScalarFieldContainer[str]
@@ -50,7 +61,8 @@ class MessageMetadata(_message.Message):
     cost: int
     lease_id: str
     dead_letter: DeadLetter
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., priority: _Optional[int] = ..., cost: _Optional[int] = ..., lease_id: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ...) -> None: ...
+    isolation: Isolation
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., priority: _Optional[int] = ..., cost: _Optional[int] = ..., lease_id: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ..., isolation: _Optional[_Union[Isolation, str]] = ...) -> None: ...
 
 class DeadLetter(_message.Message):
     __slots__ = ("source_queue", "died_at", "reason", "attempts")

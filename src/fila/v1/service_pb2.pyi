@@ -97,6 +97,16 @@ class LeaseRequest(_message.Message):
     max_in_flight: int
     def __init__(self, queue: _Optional[str] = ..., max_in_flight: _Optional[int] = ...) -> None: ...
 
+class ConsumeRequest(_message.Message):
+    __slots__ = ("queue", "max_in_flight", "handed")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    HANDED_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    max_in_flight: int
+    handed: int
+    def __init__(self, queue: _Optional[str] = ..., max_in_flight: _Optional[int] = ..., handed: _Optional[int] = ...) -> None: ...
+
 class LeaseResponse(_message.Message):
     __slots__ = ("messages", "visibility_timeout_ms")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]

@@ -54,6 +54,11 @@ class FilaServiceStub:
                 request_serializer=fila_dot_v1_dot_service__pb2.LeaseRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_service__pb2.LeaseResponse.FromString,
                 _registered_method=True)
+        self.Consume = channel.stream_stream(
+                '/fila.v1.FilaService/Consume',
+                request_serializer=fila_dot_v1_dot_service__pb2.ConsumeRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.LeaseResponse.FromString,
+                _registered_method=True)
         self.Ack = channel.unary_unary(
                 '/fila.v1.FilaService/Ack',
                 request_serializer=fila_dot_v1_dot_service__pb2.AckRequest.SerializeToString,
@@ -155,6 +160,19 @@ class FilaServiceServicer:
         Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
         `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
         when that has changed.
+
+        The broker is not told which of the messages the application was handed, so all that were delivered count as handed:
+        `Consume` tells it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Consume(self, request_iterator, context):
+        """As `Lease`, by a client that reads ahead and says which messages its application was handed. What was never handed
+        goes back without counting an attempt, however the stream ends. What was handed and is not settled
+        - goes back and counts an attempt when the caller cancels the call, or when its connection is lost;
+        - stays leased, until it is settled or its lease ends, when the caller half-closes the stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -285,6 +303,11 @@ def add_FilaServiceServicer_to_server(servicer, server):
             'Lease': grpc.unary_stream_rpc_method_handler(
                     servicer.Lease,
                     request_deserializer=fila_dot_v1_dot_service__pb2.LeaseRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.LeaseResponse.SerializeToString,
+            ),
+            'Consume': grpc.stream_stream_rpc_method_handler(
+                    servicer.Consume,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.ConsumeRequest.FromString,
                     response_serializer=fila_dot_v1_dot_service__pb2.LeaseResponse.SerializeToString,
             ),
             'Ack': grpc.unary_unary_rpc_method_handler(
@@ -465,6 +488,33 @@ class FilaService:
             target,
             '/fila.v1.FilaService/Lease',
             fila_dot_v1_dot_service__pb2.LeaseRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.LeaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Consume(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/fila.v1.FilaService/Consume',
+            fila_dot_v1_dot_service__pb2.ConsumeRequest.SerializeToString,
             fila_dot_v1_dot_service__pb2.LeaseResponse.FromString,
             options,
             channel_credentials,

@@ -42,6 +42,15 @@ class FilaServiceStub:
     Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
     `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
     when that has changed.
+
+    The broker is not told which of the messages the application was handed, so all that were delivered count as handed:
+    `Consume` tells it.
+    """
+    Consume: _grpc.StreamStreamMultiCallable[_service_pb2.ConsumeRequest, _service_pb2.LeaseResponse]
+    """As `Lease`, by a client that reads ahead and says which messages its application was handed. What was never handed
+    goes back without counting an attempt, however the stream ends. What was handed and is not settled
+      - goes back and counts an attempt when the caller cancels the call, or when its connection is lost;
+      - stays leased, until it is settled or its lease ends, when the caller half-closes the stream.
     """
     Ack: _grpc.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
@@ -95,6 +104,15 @@ class FilaServiceAsyncStub(FilaServiceStub):
     Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
     `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
     when that has changed.
+
+    The broker is not told which of the messages the application was handed, so all that were delivered count as handed:
+    `Consume` tells it.
+    """
+    Consume: _aio.StreamStreamMultiCallable[_service_pb2.ConsumeRequest, _service_pb2.LeaseResponse]  # type: ignore[assignment]
+    """As `Lease`, by a client that reads ahead and says which messages its application was handed. What was never handed
+    goes back without counting an attempt, however the stream ends. What was handed and is not settled
+      - goes back and counts an attempt when the caller cancels the call, or when its connection is lost;
+      - stays leased, until it is settled or its lease ends, when the caller half-closes the stream.
     """
     Ack: _aio.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]  # type: ignore[assignment]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
@@ -169,6 +187,21 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
         `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
         when that has changed.
+
+        The broker is not told which of the messages the application was handed, so all that were delivered count as handed:
+        `Consume` tells it.
+        """
+
+    @_abc_1.abstractmethod
+    def Consume(
+        self,
+        request_iterator: _MaybeAsyncIterator[_service_pb2.ConsumeRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_service_pb2.LeaseResponse], _abc.AsyncIterator[_service_pb2.LeaseResponse]]:
+        """As `Lease`, by a client that reads ahead and says which messages its application was handed. What was never handed
+        goes back without counting an attempt, however the stream ends. What was handed and is not settled
+          - goes back and counts an attempt when the caller cancels the call, or when its connection is lost;
+          - stays leased, until it is settled or its lease ends, when the caller half-closes the stream.
         """
 
     @_abc_1.abstractmethod
