@@ -17,6 +17,7 @@ from fila.broker.commands import (
     Incoming,
     Nack,
     Outcome,
+    Parting,
     Place,
     Produced,
     Purge,
@@ -37,6 +38,7 @@ from fila.broker.stats import KeyOrder, QueueStats, look
 from fila.config import JournalConfig, LimitsConfig, LuaConfig, SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, StoreBusy, StoreFailed, StoreFull
+from fila.core.hands import Hands
 from fila.core.leases import Grant
 from fila.storage.base import Batch, Family, Storage
 from fila.storage.codec import QueueRecord
@@ -115,6 +117,14 @@ class Recipient:
     consumer: Consumer
     got: list[Delivered] = field(default_factory=list)
     ended: BrokerError | None = None
+    handed: int = 0
+    """How many of `got` it has said that its application was handed"""
+
+    def hand(self, count: int = 1) -> None:
+        """Say that so many more were handed."""
+        assert self.consumer.hands is not None
+        self.handed += count
+        self.consumer.hands.report(self.handed)
 
     @property
     def seqs(self) -> list[int]:
@@ -255,22 +265,26 @@ class Driver:
     def pause(self, queue: str, *, paused: bool = True) -> None:
         self.ask(lambda reply: UpdateQueue(queue, {"paused": paused}, reply))
 
-    def join(self, queue: str, max_in_flight: int = 100) -> Recipient:
+    def join(self, queue: str, max_in_flight: int = 100, *, reports: bool = False) -> Recipient:
+        """A consumer, which says what it has handed to its application if it `reports`."""
         self._numbers += 1
+        hands = Hands() if reports else None
 
         def deliver(grant: Grant) -> None:
             token = token_text(grant.token)
             recipient.got += [Delivered(seq, self.id(seq), token) for seq in grant.members]
+            if hands is not None:
+                hands.send(grant.token, list(grant.members))
 
         def end(error: BrokerError) -> None:
             recipient.ended = error
 
-        recipient = Recipient(queue, Consumer(self._numbers, max_in_flight, deliver, end))
+        recipient = Recipient(queue, Consumer(self._numbers, max_in_flight, deliver, end, hands))
         self.engine.join(queue, recipient.consumer)
         return recipient
 
-    def leave(self, recipient: Recipient) -> None:
-        self.engine.leave(recipient.queue, recipient.consumer)
+    def leave(self, recipient: Recipient, parting: Parting = Parting.LEFT) -> None:
+        self.engine.leave(recipient.queue, recipient.consumer, parting)
 
     def ack(self, queue: str, *ids: str, token: str = "") -> list[Failure]:
         failures: list[Failure] = self.ask(lambda reply: Settle(reply, acks=[AckGroup(queue, list(ids), token)]))
@@ -320,6 +334,7 @@ def messages_of(queue: QueueState) -> dict[int, tuple[Any, ...]]:
     for key in queue.keys.values():
         for lane in key.lanes.values():
             found += [(seq, ("ready", key.name, lane.priority)) for seq in lane.waiting()]
+    found += [(seq, ("ready", lane.key.name, lane.priority)) for seq, lane, _ in queue.suspects.all()]
     for due, seq, lane, _ in queue.schedule.all():
         found.append((seq, ("delayed", lane.key.name, lane.priority, due)))
     for grant in queue.leases.grants():
@@ -349,11 +364,16 @@ def snapshot_of(queue: QueueState, now: int) -> dict[str, Any]:
         "ring": [(key.name, key.deficit, key.place, key.ready, key.live) for key in queue.drr.order()],
         "keys": {key.name: (key.weight, key.live, key.ready, key.delivered) for key in queue.keys.values()},
         "counters": asdict(queue.counters),
-        "parked": queue.drr.parked,
-        "lines": {
-            line.throttle.name: (sorted((ticket, key.name) for key, (ticket, _) in line.keys.items()), line.called)
-            for line in queue.drr.lines.all()
-        },
+        "suspicion": dict(queue.suspicion),
+        "suspects": [(key.name, key.deficit, key.place, key.ready) for key in queue.suspects.drr.order()],
+        "parked": (queue.drr.parked, queue.suspects.drr.parked),
+        "lines": [
+            {
+                line.throttle.name: (sorted((ticket, key.name) for key, (ticket, _) in line.keys.items()), line.called)
+                for line in drr.lines.all()
+            }
+            for drr in (queue.drr, queue.suspects.drr)
+        ],
     }
 
 

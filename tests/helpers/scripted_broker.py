@@ -31,6 +31,7 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
         self.acked: list[str] = []
         self.nacked: list[str] = []
         self.to_deliver: asyncio.Queue[list[str] | None] = asyncio.Queue()
+        self.handed: list[int] = []
         self.leases = 0
         self.open_leases = 0
         self.visibility_timeout_ms = visibility_timeout_ms
@@ -86,12 +87,14 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
         gone = message_id in self.acked
         answer.failures.add(queue=queue, message_id=message_id, error=error, message_gone=gone)
 
-    async def Lease(self, request: service_pb2.LeaseRequest, context: Any) -> AsyncIterator[service_pb2.LeaseResponse]:  # noqa: N802
+    async def Consume(self, requests: Any, context: Any) -> AsyncIterator[service_pb2.LeaseResponse]:  # noqa: N802
+        request = await anext(aiter(requests))
         if request.queue != "q":
             await context.abort(grpc.StatusCode.NOT_FOUND, f'queue "{request.queue}" does not exist')
         await context.send_initial_metadata([("fila-visibility-timeout-ms", str(self.visibility_timeout_ms))])
         self.leases += 1
         self.open_leases += 1
+        listening = asyncio.create_task(self._listen(requests))
         try:
             while (ids := await self.to_deliver.get()) is not None:
                 response = service_pb2.LeaseResponse()
@@ -100,8 +103,13 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
                     response.messages.add(id=each, metadata={"lease_id": f"lease-{self.leases}"})
                 yield response
         finally:
+            listening.cancel()
             self.open_leases -= 1
         await context.abort(grpc.StatusCode.UNAVAILABLE, "shutting down")
+
+    async def _listen(self, requests: Any) -> None:
+        async for request in requests:
+            self.handed.append(request.handed)
 
     async def GetStats(self, request: Any, context: Any) -> admin_pb2.GetStatsResponse:  # noqa: N802
         return admin_pb2.GetStatsResponse(config={"visibility_timeout_ms": self.visibility_timeout_ms})

@@ -28,6 +28,7 @@ from fila.broker.commands import (
     Enqueue,
     ExtendGroup,
     Nack,
+    Parting,
     Place,
     Produced,
     Purge,
@@ -67,7 +68,7 @@ LIMITS = LimitsConfig(
 )
 QUEUES = ("a", "b b", "ü", "c")
 DEAD = ".dlq"
-COMES_BACK = {"nack", "nack with delay", "release", "release with delay", "expire", "dead-letter"}
+COMES_BACK = {"nack", "nack with delay", "release", "release with delay", "expire", "dead-letter", "never handed"}
 FREES_CREDIT = {"ack", *COMES_BACK}
 FAIRNESS, WEIGHT, THROTTLE = "tenant", "weight", "l"
 VISIBILITY_MS = {"a": 30_000, "b b": 2_000, "ü": 700_000, "c": 30_000}
@@ -97,6 +98,10 @@ class Message:
     expires_at: int = 0
     holder: Recipient | None = None
     throttle: str = ""
+    suspicion: int = 0
+    """Whether it must be delivered alone, and what is known: 1 when others were there, 2 when none was"""
+    remembered: int = 0
+    """What a crash leaves of that"""
 
     @property
     def throttled(self) -> bool:
@@ -232,6 +237,10 @@ class BrokerMachine(RuleBasedStateMachine):
         """By throttle key, of those that are limited"""
         self.rooms: dict[str, int] = {}
         """How many messages of each throttle key may pass in this tick"""
+        self.suspects: dict[str, set[int]] = {}
+        """Which waited before this tick"""
+        self.tried: set[int] = set()
+        """Messages that were delivered alone the last time that they were"""
         self.buried: list[tuple[str, int]] = []
         """Messages that die in this tick"""
 
@@ -252,12 +261,12 @@ class BrokerMachine(RuleBasedStateMachine):
 
     # What clients do. Everything waits for the next tick.
 
-    @initialize(batch=good_specs, max_in_flight=st.integers(1, 4))
-    def at_work(self, batch: list[Spec], max_in_flight: int) -> None:
+    @initialize(batch=good_specs, max_in_flight=st.integers(1, 4), reports=st.booleans())
+    def at_work(self, batch: list[Spec], max_in_flight: int, reports: bool) -> None:
         for name in QUEUES[:2]:
             self.create_queue(name)
             self.tick(0)
-            self.join(name, max_in_flight, 0)
+            self.join(name, max_in_flight, 0, reports)
         self.enqueue(batch, "", 0, 2)
 
     @rule(name=st.sampled_from([*QUEUES, "", "new\nline", "much-too-long-a-name", " x"]))
@@ -325,11 +334,14 @@ class BrokerMachine(RuleBasedStateMachine):
         )
 
     @rule(
-        name=st.sampled_from([*QUEUES[:3], "nowhere", "b b.dlq", "ü.dlq"]), max_in_flight=st.integers(1, 4), ticks=ticks
+        name=st.sampled_from([*QUEUES[:3], "nowhere", "b b.dlq", "ü.dlq"]),
+        max_in_flight=st.integers(1, 4),
+        ticks=ticks,
+        reports=st.booleans(),
     )
-    def join(self, name: str, max_in_flight: int, ticks: int) -> None:
+    def join(self, name: str, max_in_flight: int, ticks: int, reports: bool) -> None:
         try:
-            recipient = self.driver.join(name, max_in_flight)
+            recipient = self.driver.join(name, max_in_flight, reports=reports)
         except QueueNotFound:
             assert name not in self.queues
             return
@@ -338,15 +350,33 @@ class BrokerMachine(RuleBasedStateMachine):
         self.tick_on(ticks)
 
     @precondition(lambda self: self.recipients)
-    @rule(pick=st.integers(0, 50), ticks=ticks)
-    def leave(self, pick: int, ticks: int) -> None:
+    @rule(pick=st.integers(0, 50), ticks=ticks, parting=st.sampled_from(Parting))
+    def leave(self, pick: int, ticks: int, parting: Parting) -> None:
         recipient = self.recipients.pop(pick % len(self.recipients))
-        self.driver.leave(recipient)
+        self.driver.leave(recipient, parting)
         queue = self.queues.get(recipient.queue)
         if queue is not None and recipient in queue.consumers:
             queue.consumers.remove(recipient)
-            self.pending.append(Pending("return", (recipient,)))
+            self.pending.append(Pending("return", (recipient, parting)))
         self.tick_on(ticks)
+
+    @precondition(lambda self: self.recipients)
+    @rule(pick=st.integers(0, 50), max_in_flight=st.integers(1, 4), reports=st.booleans(), ticks=st.integers(1, 4))
+    def die_at_work(self, pick: int, max_in_flight: int, reports: bool, ticks: int) -> None:
+        """A consumer is lost with all that it was given in its hands, and another takes its place."""
+        recipient = self.recipients[pick % len(self.recipients)]
+        if recipient.consumer.hands is not None:
+            recipient.hand(len(recipient.got) - recipient.handed)
+        self.leave(pick, 0, Parting.LOST)
+        self.join(recipient.queue, max_in_flight, ticks, reports)
+
+    @precondition(lambda self: any(one.consumer.hands is not None for one in self.recipients))
+    @rule(pick=st.integers(0, 50), count=st.integers(0, 3))
+    def hand(self, pick: int, count: int) -> None:
+        """A consumer says what it has handed to its application, which the broker hears at once."""
+        reporting = [one for one in self.recipients if one.consumer.hands is not None]
+        recipient = reporting[pick % len(reporting)]
+        recipient.hand(min(count, len(recipient.got) - recipient.handed))
 
     @precondition(lambda self: self.known_ids)
     @rule(picks=picks, how=tokens, old=st.integers(0, 50), ticks=ticks)
@@ -456,6 +486,7 @@ class BrokerMachine(RuleBasedStateMachine):
         alone = bool(ahead) and ahead[0].what in ALONE
         handed = {id(one): len(one.got) for one in self.recipients}
         ready = {name: ready_of(queue) for name, queue in self.queues.items()}
+        self.suspects = {name: suspects_of(queue) for name, queue in self.queues.items()}
         self.rooms = {key: bucket.room(self.driver.now, self.in_flight(key)) for key, bucket in self.buckets.items()}
         self.driver.tick()
         events: dict[int, str] = {}
@@ -557,6 +588,7 @@ class BrokerMachine(RuleBasedStateMachine):
             queue.consumers.clear()
             for message in queue.messages.values():
                 message.holder = None
+                message.suspicion = message.remembered
 
     # What the model says each command does.
 
@@ -600,6 +632,7 @@ class BrokerMachine(RuleBasedStateMachine):
         source = name.removesuffix(DEAD)
         for seq, message in self.take_waiting(pending, name, places).items():
             message.queue, message.state, message.due, message.attempts = source, State.READY, 0, 0
+            message.suspicion = message.remembered = 0
             self.queues[source].messages[seq] = message
             self.known_ids.append((source, seq))
             events[seq] = "redrive"
@@ -774,11 +807,30 @@ class BrokerMachine(RuleBasedStateMachine):
                 message.expires_at = self.driver.now + (extend_ms or VISIBILITY_MS[name.removesuffix(DEAD)]) * MS
                 events[seq] = "extend"
 
-    def do_return(self, _: Pending, recipient: Recipient, events: dict[int, str], __: Any) -> None:
-        queue = self.queues.get(recipient.queue)
-        for seq, message in queue.messages.items() if queue else ():
-            if message.holder is recipient and message.state is State.LEASED and seq not in events:
-                self.give_back(seq, message, "consumer lost", events)
+    def do_return(self, _: Pending, recipient: Recipient, parting: Parting, events: dict[int, str], __: Any) -> None:
+        """What was never handed gains no attempt, and only what was handed alone may die of it."""
+        messages = self.queues[recipient.queue].messages if recipient.queue in self.queues else {}
+        held = {
+            seq: one
+            for seq, one in messages.items()
+            if one.holder is recipient and one.state is State.LEASED and seq not in events
+        }
+        handed = [seq for seq, one in held.items() if was_handed(seq, one)]
+        later = [one.seq for one in recipient.got[recipient.handed :] if recipient.consumer.hands is not None]
+        lost = parting is Parting.LOST
+        for seq, message in held.items():
+            if seq not in handed:
+                message.state, message.holder = State.READY, None
+                if lost and not handed and seq == next(one for one in later if one in held):
+                    message.suspicion = message.suspicion or 1
+                events[seq] = "never handed"
+            elif parting is not Parting.PAUSED:
+                alone = len(handed) == 1
+                limit = MAX_ATTEMPTS.get(message.queue, 0)
+                exhausted = bool(limit) and message.attempts + 1 >= limit
+                self.give_back(seq, message, "consumer lost", events, spared=not alone)
+                suspicion = (2 if alone else 1) if lost else int(exhausted and not alone)
+                message.suspicion = message.remembered = suspicion
 
     def held(
         self,
@@ -797,9 +849,19 @@ class BrokerMachine(RuleBasedStateMachine):
         expected.append((name, self.driver.id(seq), MessageNotFound if queue else QueueNotFound))
         return None
 
-    def give_back(self, seq: int, message: Message, event: str, events: dict[int, str], delay_ms: int = 0) -> None:
+    def give_back(
+        self,
+        seq: int,
+        message: Message,
+        event: str,
+        events: dict[int, str],
+        delay_ms: int = 0,
+        *,
+        spared: bool = False,
+    ) -> None:
         limit = MAX_ATTEMPTS.get(message.queue, 0)
-        if limit and message.attempts + 1 >= limit:
+        message.suspicion = message.remembered = 0
+        if limit and message.attempts + 1 >= limit and not spared:
             event, delay_ms = "dead-letter", 0
             self.buried.append((message.queue, seq))
         elif event == "nack" and RETRY_MS.get(message.queue):
@@ -814,7 +876,11 @@ class BrokerMachine(RuleBasedStateMachine):
         for queue in self.queues.values():
             for seq, message in queue.messages.items():
                 if message.state is State.LEASED and message.expires_at <= self.driver.now:
-                    self.give_back(seq, message, "expire", events)
+                    if not was_handed(seq, message):
+                        message.state, message.holder = State.READY, None
+                        events[seq] = "never handed"
+                    else:
+                        self.give_back(seq, message, "expire", events, spared=message.holder is None)
                 elif message.state is State.DELAYED and message.due <= self.driver.now:
                     message.state, message.due = State.READY, 0
                     events[seq] = "due"
@@ -876,7 +942,12 @@ class BrokerMachine(RuleBasedStateMachine):
             freed: dict[int, int] = defaultdict(int)
             for seq, event in events.items():
                 freed[id(self.holders.get(seq))] += event in FREES_CREDIT
-            credit = {id(one): one.consumer.max_in_flight - held[id(one)] - freed[id(one)] for one in queue.consumers}
+            tried = self.check_trials(name, fresh, held, freed, others_wait=bool(waiting))
+            credit = {
+                id(one): one.consumer.max_in_flight - held[id(one)] - freed[id(one)] if one not in tried else 0
+                for one in queue.consumers
+            }
+            fresh = {id(one): [] if one in tried else fresh[id(one)] for one in queue.consumers}
             straight = [] if waiting else self.handed_on(queue, sum(credit.values()), events)
             if straight:
                 waiting = {queue.messages[straight[0]].key: straight}
@@ -895,16 +966,63 @@ class BrokerMachine(RuleBasedStateMachine):
                     chosen[message.key].append(delivered.seq)
                     assert message.state is State.READY
                     assert (delivered.seq in events) == (delivered.seq in straight)
-                    message.state, message.holder = State.LEASED, one
-                    message.token = delivered.token
-                    message.expires_at = self.driver.now + VISIBILITY_MS[name.removesuffix(DEAD)] * MS
+                    assert not message.suspicion
+                    self.tried.discard(delivered.seq)
+                    self.lease(name, one, delivered)
                     events[delivered.seq] = "enqueue, lease" if delivered.seq in straight else "lease"
-                    self.old_tokens.append(delivered.token)
             for key, seqs in chosen.items():
                 self.check_order(queue, waiting[key], set(seqs), full)
-            counts = [(len(fresh[id(one)]), credit[id(one)]) for one in queue.consumers]
+            counts = [(len(fresh[id(one)]), credit[id(one)]) for one in queue.consumers if one not in tried]
+            for one in tried:
+                for delivered in one.got[handed[id(one)] :]:
+                    self.lease(name, one, delivered)
+                    events[delivered.seq] = "lease"
             fewest = min((count for count, allowed in counts if count < allowed), default=None)
             assert fewest is None or all(count <= fewest + 1 for count, _ in counts), "dealt in turn"
+
+    def lease(self, name: str, recipient: Recipient, delivered: Any) -> None:
+        message = self.queues[name].messages[delivered.seq]
+        message.state, message.holder = State.LEASED, recipient
+        message.token = delivered.token
+        message.expires_at = self.driver.now + VISIBILITY_MS[name.removesuffix(DEAD)] * MS
+        self.old_tokens.append(delivered.token)
+
+    def check_trials(
+        self,
+        name: str,
+        fresh: dict[int, list[Any]],
+        held: dict[int, int],
+        freed: dict[int, int],
+        *,
+        others_wait: bool,
+    ) -> list[Recipient]:
+        """Who is given no ordinary messages: those that try a suspect, which they hold alone, and one that is emptied
+        for that. A suspect that nothing else holds up is tried when a consumer is there that has nothing to do.
+        """
+        queue, state = self.queues[name], self.driver.state.queues[name]
+        suspects = self.suspects.get(name, set()) & queue.messages.keys()
+        tried = []
+        for one in queue.consumers:
+            before = held[id(one)] + freed[id(one)]
+            alone = [seq for seq in self.holders if self.holders[seq] is one and seq in self.tried]
+            if any(delivered.seq in suspects for delivered in fresh[id(one)]):
+                assert len(fresh[id(one)]) == 1, "a suspect is delivered alone"
+                assert not before, "to somebody who holds nothing"
+                self.tried.add(fresh[id(one)][0].seq)
+                tried.append(one)
+            elif alone:
+                assert before == 1, "nobody else is with it"
+                assert not fresh[id(one)], "and nobody joins it"
+                tried.append(one)
+            elif one.consumer is state.consumers.emptied:
+                assert suspects_of(queue), "nobody is emptied for nothing"
+                assert not fresh[id(one)]
+                tried.append(one)
+        idle = [one for one in queue.consumers if not held[id(one)] + freed[id(one)]]
+        unthrottled = {seq for seq in suspects if not queue.messages[seq].throttled}
+        if unthrottled and not others_wait and idle and not queue.paused:
+            assert any(one.consumer.trying for one in queue.consumers) or tried, "a suspect that can be tried is"
+        return tried
 
     def handed_on(self, queue: Queue, credit: int, events: dict[int, str]) -> list[int]:
         """What has just arrived and is delivered at once, since there is nobody to be fair to: nothing waited, it is
@@ -972,7 +1090,10 @@ class BrokerMachine(RuleBasedStateMachine):
             assert dict(state.attempts) == attempts
             assert state.large <= queue.messages.keys()
             assert state.record.paused == queue.paused
-            assert state.ready == sum(message.state is State.READY for message in queue.messages.values())
+            waiting = {seq: one for seq, one in queue.messages.items() if one.state is State.READY}
+            assert state.ready == sum(not message.suspicion for message in waiting.values())
+            assert {seq for seq, _, _ in state.suspects.all()} == {seq for seq in waiting if waiting[seq].suspicion}
+            assert state.suspicion == {seq: one.suspicion for seq, one in queue.messages.items() if one.suspicion}
             assert {one.number for one in state.consumers.all()} == {one.consumer.number for one in queue.consumers}
             for one in queue.consumers:
                 mine = sum(message.holder is one for message in queue.messages.values())
@@ -995,7 +1116,9 @@ class BrokerMachine(RuleBasedStateMachine):
         for key, bucket in self.buckets.items():
             assert throttles.find(key).room(now) == bucket.room(now, self.in_flight(key))
         for name, queue in self.queues.items():
-            lanes = [lane for key in self.driver.state.queues[name].keys.values() for lane in key.lanes.values()]
+            state = self.driver.state.queues[name]
+            lanes = [lane for key in state.keys.values() for lane in key.lanes.values()]
+            lanes += [lane for key in state.suspects._keys.values() for lane in key.lanes.values()]
             found = {seq: [one.name for one in lane.throttles_of(seq)] for lane in lanes for seq in lane.waiting()}
             assert found == {
                 seq: [message.throttle] * message.throttled
@@ -1192,9 +1315,22 @@ def ready_of(queue: Queue) -> dict[str, list[int]]:
     """What could be delivered of each key, in order."""
     found: dict[str, list[int]] = defaultdict(list)
     for seq, message in sorted(queue.messages.items(), key=lambda item: (item[1].priority, item[0])):
-        if message.state is State.READY:
+        if message.state is State.READY and not message.suspicion:
             found[message.key].append(seq)
     return found
+
+
+def suspects_of(queue: Queue) -> set[int]:
+    """What waits to be delivered alone."""
+    return {seq for seq, message in queue.messages.items() if message.suspicion and message.state is State.READY}
+
+
+def was_handed(seq: int, message: Message) -> bool:
+    """Whether the application of its consumer was handed a message, as far as the consumer has said so."""
+    holder = message.holder
+    if holder is None or holder.consumer.hands is None:
+        return True
+    return any((one.seq, one.token) == (seq, message.token) for one in holder.got[: holder.handed])
 
 
 def place_of(message: Message) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from fila.broker.commands import (
     Failure,
     Incoming,
     Outcome,
+    Parting,
     Produced,
     Purge,
     Redrive,
@@ -53,6 +54,7 @@ from fila.core.errors import (
     StoreUnusable,
     quoted,
 )
+from fila.core.hands import Hands
 from fila.core.leases import Grant
 from fila.core.pending import Lane, Taken
 from fila.storage import codec
@@ -92,11 +94,17 @@ class Subscription:
     """One consumer's deliveries. Holds no payloads: they are read when the consumer is ready for them."""
 
     def __init__(
-        self, broker: "Broker", queue: QueueState, number: int, max_in_flight: int, receiver: Receiver
+        self,
+        broker: "Broker",
+        queue: QueueState,
+        number: int,
+        max_in_flight: int,
+        receiver: Receiver,
+        hands: Hands | None,
     ) -> None:
         self.queue = queue
         self.receiver = receiver
-        self.consumer = Consumer(number, max_in_flight, self._deliver, receiver.ended)
+        self.consumer = Consumer(number, max_in_flight, self._deliver, receiver.ended, hands)
         self._broker = broker
         self._grants: deque[Grant] = deque()
 
@@ -380,28 +388,33 @@ class Broker:
     def now(self) -> int:
         return self._clock()
 
-    def subscribe(self, queue_name: str, max_in_flight: int, receiver: Receiver) -> Subscription:
-        """Begin to deliver. Raises QueueNotFound or ShuttingDown."""
+    def subscribe(
+        self, queue_name: str, max_in_flight: int, receiver: Receiver, hands: Hands | None = None
+    ) -> Subscription:
+        """Begin to deliver, to somebody who says what was handed to an application if there are `hands`.
+
+        Raises QueueNotFound or ShuttingDown.
+        """
         if self._stopping:
             raise ShuttingDown
         number = next(self._numbers)
-        subscription = Subscription(self, self.state.queue(queue_name), number, max_in_flight, receiver)
+        subscription = Subscription(self, self.state.queue(queue_name), number, max_in_flight, receiver, hands)
         self._engine.join(queue_name, subscription.consumer)
         self._subscriptions[number] = subscription
         self._schedule()
         return subscription
 
-    def unsubscribe(self, subscription: Subscription) -> None:
+    def unsubscribe(self, subscription: Subscription, parting: Parting = Parting.LEFT) -> None:
         """The consumer is gone: what it holds goes back. Not while stopping: those leases outlive the restart."""
         self._subscriptions.pop(subscription.consumer.number, None)
         if not self._stopping:
-            self._engine.leave(subscription.queue.name, subscription.consumer)
+            self._engine.leave(subscription.queue.name, subscription.consumer, parting)
             self._schedule()
 
     def freed(self, subscription: Subscription) -> None:
         """A consumer can take more."""
         queue = subscription.queue
-        if queue.ready:
+        if queue.ready or len(queue.suspects):
             self._engine.want(queue.name)
             self._schedule()
         elif subscription.consumer.credit > 0 and not queue.record.paused:

@@ -103,6 +103,8 @@ def plan_claim(state: BrokerState, tick: Tick, command: MakeClaim) -> Making:
 
 def _plan_part(state: BrokerState, tick: Tick, queue: QueueState, claim: Claim, command: MakeClaim) -> Making:
     group = claim.group
+    if len(queue.suspects) and not len(queue.consumers):  # a claim is of many, and nobody else would try them alone
+        tick.on_commit.append(queue.clear_suspects)
     wanted = max(0, (command.most or state.limits.max_claim_messages) - claim.size)
     limit = 0 if queue.record.paused else max(0, min(wanted, PART_MESSAGES, queue.ready))
     selection = queue.drr.select(limit, tick.now, command.cap or None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from fila.core.errors import BrokerError
@@ -162,12 +163,28 @@ class Settle:
         self.size = max(1, len(self.nacks) + count_ids(self.acks) + count_ids(self.extends))
 
 
+class Parting(Enum):
+    """How a consumer went."""
+
+    LEFT = "left"
+    """It said so. What its application was handed counts an attempt."""
+    LOST = "lost"
+    """Its connection broke. What its application was handed counts an attempt, and may be the cause."""
+    PAUSED = "paused"
+    """It said so, and its application goes on with what it was handed."""
+
+
 @dataclass(slots=True)
 class ReturnGrants:
-    """A consumer has gone: what it holds goes back to its queue."""
+    """A consumer has gone: what it holds goes back to its queue, some of it in each tick."""
 
     queue: str
     consumer: int
+    parting: Parting = Parting.LEFT
+    in_hands: set[int] | None = None
+    """What its application was handed, once it was looked up,"""
+    next_to_be_handed: int | None = None
+    """and what it may have been handed since its last report"""
     reply: Callable[[object], None] = lambda _: None
     size: int = 1
 

@@ -11,6 +11,7 @@ from fila.core.consumers import Consumer
 from fila.core.drr import Selection
 from fila.core.leases import Grant
 from fila.core.pending import Taken
+from fila.core.suspects import at_home
 
 FULL_HAND = 100
 """So many messages make a grant whose own cost is little beside theirs."""
@@ -21,22 +22,59 @@ def plan_delivery(state: BrokerState, tick: Tick, queue: QueueState, budget: int
 
     A queue that has more keys to look at than one tick may, is looked at again: it is then among `tick.unfinished`.
     """
+    tried = 0 if queue.record.paused else plan_trials(state, tick, queue)
     consumers = [] if queue.record.paused else queue.consumers.with_credit()
-    queue.ledger.idle.set(not consumers, tick.now)
+    queue.ledger.idle.set(not (consumers or tried), tick.now)
     limit = min(budget, sum(credit for _, credit in consumers), queue.ready)
     if limit <= 0:
-        return 0
+        return tried
     selection = queue.drr.select(limit, tick.now)
     if selection.unfinished:
         tick.unfinished.append(queue)
     count = len(selection.messages)
     if not count:
         tick.delivered.append(Delivery(queue, selection))
-        return 0
+        return tried
     if count == budget:
         consumers = next_in_turn(consumers, count, queue.ready)
     _grant(state, tick, Delivery(queue, selection), consumers)
-    return count
+    return tried + count
+
+
+def plan_trials(state: BrokerState, tick: Tick, queue: QueueState) -> int:
+    """Choose suspects for consumers that hold nothing, one for each. Returns how many.
+
+    If there is no such consumer, one is emptied: it is given nothing until it holds nothing.
+    """
+    consumers = queue.consumers
+    if not len(queue.suspects):
+        consumers.go_on()
+        return 0
+    able = consumers.able_to_try(others_wait=queue.ready > 0)
+    selection = queue.suspects.select(max(1, len(able)), tick.now)
+    if selection.unfinished:
+        tick.unfinished.append(queue)
+    delivery = Delivery(queue, selection, trial=True)
+    if not selection.messages:  # throttles hold them up
+        consumers.go_on()
+        tick.delivered.append(delivery)
+        return 0
+    if not able:
+        queue.suspects.drr.rollback(selection)
+        consumers.empty_one(tick.now)
+        return 0
+    tick.delivered.append(delivery)
+    for consumer, message in zip(able, at_home(selection.messages), strict=False):
+        number = state.sequence.reserve(tick.now, 1)
+        grant = Grant(number, number, consumer.number, tick.now + queue.visibility_ns, {message[1]: message})
+        put_grant(tick, queue, grant)
+        delivery.grants.append((consumer, grant))
+        if consumer is consumers.emptied:
+            consumers.go_on()
+        consumer.try_suspect()
+    if len(selection.messages) == len(queue.suspects):
+        consumers.go_on()
+    return len(selection.messages)
 
 
 def plan_straight(state: BrokerState, tick: Tick, arrivals: Arrivals) -> None:

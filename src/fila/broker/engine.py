@@ -30,6 +30,7 @@ from fila.broker.commands import (
     ExtendClaims,
     Failure,
     MakeClaim,
+    Parting,
     Purge,
     Redrive,
     ReturnGrants,
@@ -53,10 +54,11 @@ from fila.broker.state import BrokerState
 from fila.broker.tick import Arrivals, Delivery, Tick
 from fila.broker.transactions import plan_commit, plan_stage, plan_staged_sweep
 from fila.config import SchedulerConfig
-from fila.core.consumers import Consumer
+from fila.core.consumers import TRIALS, Consumer
 from fila.core.errors import BrokerError, Overloaded, ShuttingDown, StoreBusy, StoreFailed, StoreUnusable, quoted
 from fila.core.ids import NS_PER_MS
 from fila.core.schedule import Delayed
+from fila.core.suspects import at_home
 from fila.storage import keys
 from fila.storage.base import Batch, Family, Storage
 
@@ -200,12 +202,12 @@ class Engine:
         self.journal.consumers_changed(queue_name)
         self._wanted[queue_name] = None
 
-    def leave(self, queue_name: str, consumer: Consumer) -> None:
-        """End a consumer; what it holds goes back in the next tick."""
+    def leave(self, queue_name: str, consumer: Consumer, parting: Parting = Parting.LEFT) -> None:
+        """End a consumer; what it holds goes back in the next ticks."""
         queue = self.state.queues.get(queue_name)
         if queue is not None and queue.consumers.remove(consumer.number) is not None:
             self.journal.consumers_changed(queue_name)
-            self.submit(ReturnGrants(queue_name, consumer.number))
+            self.submit(ReturnGrants(queue_name, consumer.number, parting))
 
     def want(self, queue_name: str) -> None:
         """Look at a queue in the next tick, because a consumer of it can take more."""
@@ -475,7 +477,8 @@ class Engine:
             case Settle():
                 return plan_settle(self.state, self._store, tick, command)
             case ReturnGrants():
-                plan_return(self.state, self._store, tick, command)
+                if not plan_return(self.state, self._store, tick, command):
+                    tick.on_commit.append(partial(self.submit, command))
             case CreateQueue():
                 plan_create(self.state, tick, command)
             case UpdateQueue():
@@ -532,6 +535,10 @@ class Engine:
 
     def _commit(self, tick: Tick) -> None:
         for delivery in tick.delivered:  # first: a key that has something out is not forgotten
+            if delivery.trial:  # suspects are out while they wait
+                for lane, _, _ in at_home(delivery.selection.messages):
+                    lane.key.delivered += 1
+                continue
             for key, count in delivery.selection.served:
                 key.out += count
                 key.delivered += count
@@ -540,7 +547,7 @@ class Engine:
         for queue, delayed in tick.promoted:
             for due, seq, lane, cost in delayed:
                 lane.key.out -= 1
-                queue.make_ready(lane, seq, cost)
+                queue.come_back(lane, seq, cost)
                 queue.ledger.was_delayed(seq, due)
             self._want(queue)
         self._commit_returns(tick)
@@ -604,12 +611,13 @@ class Engine:
             grant, (lane, _, cost) = queue.leases.release(back.seq)
             if back.attempts:
                 queue.attempts[back.seq] = back.attempts
+            queue.judge(back.seq, back.kind, uncounted=back.suspect)
             queue.ledger.came_back(back.seq, grant.token, back.due or tick.now)
             if back.due:
                 self._delay(queue, (back.due, back.seq, lane, cost))
             else:
                 lane.key.out -= 1
-                queue.make_ready(lane, back.seq, cost)
+                queue.come_back(lane, back.seq, cost)
             queue.counters.count_failure(back.kind)
             self._free_credit(queue, grant.consumer, 1)
 
@@ -618,6 +626,7 @@ class Engine:
             queue, graves = dead.queue, dead.graves
             grant, (lane, seq, _) = queue.leases.release(dead.seq)
             queue.attempts.pop(seq, None)
+            queue.suspicion.pop(seq, None)
             lane.key.out -= 1
             queue.forget_if_gone(lane.key)
             if seq in queue.large:
@@ -628,17 +637,20 @@ class Engine:
             self._free_credit(queue, grant.consumer, 1)
             graves.attempts[seq] = dead.attempts
             graves.know(dead.lane.key)
-            graves.make_ready(dead.lane, seq, dead.cost)
+            graves.judge(seq, dead.kind)
+            graves.come_back(dead.lane, seq, dead.cost)
             self._want(graves)
 
     def _commit_acks(self, tick: Tick) -> None:
         for acked in tick.acked:
             queue, seqs = acked.queue, acked.seqs
-            attempts = queue.attempts
+            attempts, suspicion = queue.attempts, queue.suspicion
             for consumer, messages in queue.leases.release_many(seqs):
                 for lane, seq, _ in messages:
                     if attempts:
                         attempts.pop(seq, None)
+                    if suspicion:
+                        suspicion.pop(seq, None)
                     key = lane.key
                     key.out -= 1
                     if not key.out:
@@ -668,7 +680,9 @@ class Engine:
         consumer = queue.consumers.find(number)
         if consumer is not None:
             consumer.in_flight -= count
-        if queue.ready:
+            if consumer.trying and not consumer.in_flight:
+                consumer.stop_trying()
+        if queue.ready or len(queue.suspects):
             self._want(queue)
         else:
             self._freed[queue.name] = queue
@@ -682,7 +696,10 @@ class Engine:
     def _commit_delivery(self, delivery: Delivery, now: int) -> None:
         queue = delivery.queue
         count = len(delivery.selection.messages)
-        queue.ready -= count
+        if delivery.trial:
+            queue.suspects.forget(delivery.selection)
+        else:
+            queue.ready -= count
         queue.counters.delivered += count
         queue.pace.add(count, now)
         cost = sum([cost for _, _, cost in delivery.selection.messages]) if queue.costly else count
@@ -690,20 +707,27 @@ class Engine:
         queue.ledger.deliver(delivery.selection.messages, queue.attempts, now)
         for key in delivery.selection.trace.standings:
             queue.ledger.note_throttles(key, now)
-        for key, _, _ in delivery.selection.before:
+        for key, _, _ in () if delivery.trial else delivery.selection.before:
             if not key.out:
                 queue.forget_if_gone(key)
         for consumer, grant in delivery.grants:
             queue.leases.add(grant)
             self._due_at = min(self._due_at, grant.expires_at)
             consumer.in_flight += len(grant.members)
+            if not delivery.trial:
+                consumer.trials_left = TRIALS
             consumer.deliver(grant)
         if delivery.last is not None:
             queue.consumers.serve_after(delivery.last)
 
     def _roll_back(self, tick: Tick) -> None:
         for delivery in reversed(tick.delivered):
-            if not delivery.straight:
+            if delivery.trial:
+                delivery.queue.suspects.drr.rollback(delivery.selection)
+                for consumer, _ in delivery.grants:
+                    consumer.stop_trying()
+                self._wanted[delivery.queue.name] = None
+            elif not delivery.straight:
                 delivery.queue.drr.rollback(delivery.selection)
                 self._wanted[delivery.queue.name] = None
         self._want_throttled(tick.now)

@@ -25,6 +25,8 @@ _ENDED = {
     Failed.NACKED: Kind.NACKED,
     Failed.EXPIRED: Kind.EXPIRED,
     Failed.RETURNED: Kind.RETURNED,
+    Failed.LOST: Kind.RETURNED,
+    Failed.LOST_ALONE: Kind.RETURNED,
     Failed.RELEASED: Kind.RELEASED,
 }
 

@@ -76,6 +76,8 @@ class Found:
     """When its delay or its lease ends."""
     consumer: int = 0
     claim: Claim | None = None
+    alone: bool = False
+    """Whether it waits to be delivered alone."""
 
 
 def search(queue: QueueState, seq: int) -> Iterator[Found | None]:
@@ -91,6 +93,10 @@ def search(queue: QueueState, seq: int) -> Iterator[Found | None]:
             return
         if not step % STRIDE:
             yield None
+    suspect = queue.suspects.lane_of(seq)
+    if suspect is not None:
+        yield Found(seq, suspect.home, suspect.key.cost(seq), State.READY, alone=True)
+        return
     for step, key in enumerate(list(queue.keys.values())):
         for lane in key.lanes.values():
             if lane.holds(seq):
@@ -105,6 +111,9 @@ def first_of(queue: QueueState, key_name: str) -> Found:
     key = queue.keys.get(key_name)
     lanes = [lane for lane in key.lanes.values() if len(lane)] if key else []
     if key is None or not lanes:
+        for seq, lane, cost in queue.suspects.all():
+            if lane.key.name == key_name:
+                return Found(seq, lane, cost, State.READY, alone=True)
         raise NoSuchMessage(f"nothing of fairness key {quoted(key_name)} waits in queue {quoted(queue.name)}")
     open_lanes = [lane for lane in lanes if lane.gate is None]
     lane = min(open_lanes or lanes, key=lambda lane: (lane.priority, lane.oldest))
@@ -121,16 +130,24 @@ def next_of(queue: QueueState, now: int) -> Found:
     waiting = [key for key in queue.keys.values() if key.ready]
     if waiting:
         return first_of(queue, min(waiting, key=lambda key: key.oldest).name)
+    for seq, lane, cost in queue.suspects.all():
+        return Found(seq, lane, cost, State.READY, alone=True)
     raise NoSuchMessage(f"nothing waits in queue {quoted(queue.name)}")
 
 
 def explain(queue: QueueState, found: Found, now: int) -> Explanation:
     """Why a message waits."""
-    throttles = found.lane.throttles_of(found.seq) if found.state is State.READY else found.lane.throttles
+    waits = found.state is State.READY and not found.alone
+    throttles = found.lane.throttles_of(found.seq) if waits else found.lane.throttles
     reasons = [*_place_reasons(found, now), *_queue_reasons(queue)]
+    if found.alone:
+        reasons.append(_isolation_reason(queue))
     reasons += [reason for throttle in throttles for reason in _throttle_reasons(throttle, found.cost, now)]
     ahead = _Ahead(0, 0, exact=True)
-    if found.state is not State.LEASED:
+    if found.alone:
+        before = [cost for seq, _, cost in queue.suspects.all() if seq < found.seq]
+        ahead = _Ahead(len(before), sum(before), exact=False)
+    elif found.state is not State.LEASED:
         ahead = _ahead(queue, found, now)
         reasons += _turn_reasons(queue, found, ahead)
     not_before = max([now, *(reason.until for reason in reasons if reason.until and reason.code in TIMED)])
@@ -188,6 +205,15 @@ def _queue_reasons(queue: QueueState) -> Iterator[Reason]:
         text = f"all {len(consumers)} consumers hold as much as they may ({held} messages)"
         numbers: dict[str, float] = {"consumers": len(consumers), "in_flight": held}
         yield Reason("no_credit", text, setting="max_in_flight", numbers=numbers)
+
+
+def _isolation_reason(queue: QueueState) -> Reason:
+    trying = sum(consumer.trying for consumer in queue.consumers.all())
+    text = (
+        "a consumer was lost while it held this message, so it is delivered alone: to a consumer that holds nothing "
+        f"({len(queue.suspects)} such messages wait, {trying} are being tried)"
+    )
+    return Reason("isolated", text, numbers={"suspects": len(queue.suspects), "trying": trying})
 
 
 def _throttle_reasons(throttle: Throttle, cost: int, now: int) -> Iterator[Reason]:
@@ -287,7 +313,7 @@ def _estimate(
     now: int,
 ) -> int | None:
     codes = {reason.code for reason in reasons}
-    if codes & {"leased", "paused", "no_consumer", "in_flight_cap"}:
+    if codes & {"leased", "paused", "no_consumer", "in_flight_cap", "isolated"}:
         return None
     at = max([not_before, *(_through(throttle, found, now) for throttle in throttles)])
     credit = sum(free for _, free in queue.consumers.with_credit())

@@ -44,6 +44,10 @@ class FailedAttempt:
     """Whether the consumer says that it is hopeless."""
     verdict: Verdict | None = None
     """What the queue's script says, if it was asked ahead."""
+    spared: bool = False
+    """Whether it does not die of this attempt, since others may be the cause."""
+    suspect: bool = False
+    """Whether it is to be delivered alone although no attempt is counted."""
 
 
 @dataclass(slots=True)
@@ -68,7 +72,8 @@ def plan_failure(state: BrokerState, store: Storage, tick: Tick, failed: FailedA
         return
     attempts = queue.attempts.get(seq, 0) + 1
     scripted = failed.kind is Failed.NACKED and queue.hooks is not None and queue.hooks.has_on_failure
-    reason = "rejected" if failed.rejected else "max_attempts" if queue.retry.exhausted(attempts) else ""
+    exhausted = queue.retry.exhausted(attempts) and not failed.spared
+    reason = "rejected" if failed.rejected else "max_attempts" if exhausted else ""
     verdict = Verdict(dead=bool(reason))
     if reason or scripted:
         record = _read(store, failed.grant.members[seq][0], seq)
@@ -135,7 +140,7 @@ def _put_back(tick: Tick, failed: FailedAttempt, attempts: int, due: int) -> Non
         tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())
     tick.gone.add(seq)
     tick.drop_members(queue, failed.grant, 1)
-    tick.returned.append(Returned(queue, seq, attempts, due, failed.kind))
+    tick.returned.append(Returned(queue, seq, attempts, due, failed.kind, failed.suspect))
 
 
 def _check_room(tick: Tick, size: int) -> None:

@@ -17,6 +17,7 @@ from fila.core.pace import Pace
 from fila.core.pending import FairKey, Lane, Taken
 from fila.core.retry import RetryPolicy
 from fila.core.schedule import Schedule
+from fila.core.suspects import SuspectLane, Suspects, Suspicion
 from fila.core.throttle import ThrottleManager
 from fila.lua.hooks import Hooks
 from fila.storage import keys
@@ -76,7 +77,7 @@ class Counters:
                 self.nacked += 1
             case Failed.EXPIRED:
                 self.expired += 1
-            case Failed.RETURNED | Failed.RELEASED:
+            case Failed.RETURNED | Failed.RELEASED | Failed.LOST | Failed.LOST_ALONE:
                 self.returned += 1
 
 
@@ -106,6 +107,8 @@ class QueueState:
         "retry",
         "schedule",
         "spots",
+        "suspects",
+        "suspicion",
         "terms",
         "throttles",
         "visibility_ns",
@@ -117,11 +120,14 @@ class QueueState:
         self.keys: dict[str, FairKey] = {}
         self.throttles = throttles
         self.drr = Drr(record.quantum, Lines(record.name, throttles))
+        self.suspects = Suspects(record.name, record.quantum, throttles)
         self.configure(record, hooks)
         self.schedule = Schedule()
         self.leases = Leases()
         self.attempts: dict[int, int] = {}
         """Of messages that came back at least once."""
+        self.suspicion: dict[int, Suspicion] = {}
+        """Of messages that are delivered alone"""
         self.large: set[int] = set()
         """Messages of more than `LARGE_BYTES`, which are read one at a time"""
         self.dedup = DedupKeys()
@@ -154,7 +160,7 @@ class QueueState:
         self.record = record
         self.hooks = hooks
         self.visibility_ns = record.visibility_timeout_ms * NS_PER_MS
-        self.drr.quantum = record.quantum
+        self.drr.quantum = self.suspects.drr.quantum = record.quantum
         self.retry = RetryPolicy(
             record.max_attempts,
             record.retry_delay_ms,
@@ -170,7 +176,7 @@ class QueueState:
     @property
     def depth(self) -> int:
         """Messages that wait, delayed ones included, leased ones not."""
-        return self.ready + len(self.schedule)
+        return self.ready + len(self.suspects) + len(self.schedule)
 
     @property
     def held(self) -> int:
@@ -201,6 +207,34 @@ class QueueState:
             self.costly = True
         if key.place <= PARKED:
             self.drr.activate(key)
+
+    def judge(self, seq: int, kind: Failed, *, uncounted: bool = False) -> None:
+        """Note whether a message whose attempt failed is delivered alone from now on. A release changes nothing."""
+        if kind is Failed.LOST:
+            self.suspicion[seq] = Suspicion.SUSPECT
+        elif kind is Failed.LOST_ALONE:
+            self.suspicion[seq] = Suspicion.CONFIRMED
+        elif uncounted:
+            self.suspicion.setdefault(seq, Suspicion.SUSPECT)
+        elif kind is not Failed.RELEASED:
+            self.suspicion.pop(seq, None)
+
+    def come_back(self, lane: Lane, seq: int, cost: int) -> None:
+        """As `make_ready`, for a message that may have to be delivered alone."""
+        suspicion = self.suspicion.get(seq)
+        if suspicion is not None:
+            lane.key.out += 1
+            self.suspects.add(lane, seq, cost, suspicion)
+        else:
+            self.make_ready(lane, seq, cost)
+
+    def clear_suspects(self) -> None:
+        """Deliver all suspects as any other message."""
+        for seq, lane, cost in self.suspects.all():
+            self.suspects.remove({seq})
+            del self.suspicion[seq]
+            lane.key.out -= 1
+            self.make_ready(lane, seq, cost)
 
     def take_in(self, lanes: list[Lane], seqs: list[int], costs: Mapping[int, int]) -> None:
         """Put messages that have just come into the lane of each. They cost 1 where nothing else is said.
@@ -248,10 +282,15 @@ class QueueState:
         gone: set[int] = set()
         touched: set[FairKey] = set()
         for lane, seqs in ready.items():
+            gone |= seqs
+            if isinstance(lane, SuspectLane):
+                self.suspects.remove(seqs)
+                lane.home.key.out -= len(seqs)
+                touched.add(lane.home.key)
+                continue
             lane.key.remove(lane, seqs)
             self.ready -= len(seqs)
             touched.add(lane.key)
-            gone |= seqs
         for key, due, seq in delayed:
             self.schedule.remove(due, seq)
             key.out -= 1
@@ -261,6 +300,7 @@ class QueueState:
         self.ledger.forget(gone)
         for seq in gone:
             self.attempts.pop(seq, None)
+            self.suspicion.pop(seq, None)
         emptied = {key for key in touched if key.head is None}
         if emptied:
             self.drr.drop(emptied)
@@ -287,4 +327,5 @@ class QueueState:
     def close(self) -> None:
         """Leave the throttles, which outlive the queue: nothing of it waits for them or is in flight any more."""
         self.drr.lines.close()
+        self.suspects.close()
         self.leases.release_many([seq for grant in self.leases.grants() for seq in grant.members])

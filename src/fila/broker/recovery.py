@@ -37,6 +37,8 @@ class _Found:
     due: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     """Sequence number -> (when it is due, the key that says so)"""
     grants: list[tuple[str, Grant]] = field(default_factory=list)
+    suspects: list[tuple[QueueState, Lane, int, int]] = field(default_factory=list)
+    """Messages that are delivered alone: lane, sequence number, cost"""
 
 
 def recover(store: Storage, node: int, limits: LimitsConfig, scripting: Scripting | None = None) -> BrokerState:
@@ -84,8 +86,8 @@ def _load_attempts(state: BrokerState, store: Storage) -> None:
         if not number:
             codec.read_death(value)
         elif queue in state.queues:
-            codec.read_attempt(value)
             state.queues[queue].attempts[seq] = number  # the last of them is the highest
+            state.queues[queue].judge(seq, codec.read_attempt(value).kind)
 
 
 def _load_producers(state: BrokerState, store: Storage) -> None:
@@ -177,6 +179,7 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
     here: dict[bytes, _LoadedLane] = {}  # the lanes of the queue whose messages come, by the ends of their keys
     before: bytes | None = None
     apart = found.held.keys() | found.due.keys()
+    apart |= {seq for queue in state.queues.values() for seq in queue.suspicion}
     hidden = _Ranges(state.transactions.hidden())
     for key, value in store.scan(Family.MESSAGES):
         if before is None or not key.startswith(before):
@@ -204,6 +207,8 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
         lane.weigh(newest)
     for lane in lanes.values():
         lane.take_in()
+    for queue, home, seq, cost in found.suspects:  # after the weights of their keys are known
+        queue.come_back(home, seq, cost)
     state.sequence.last = max(state.sequence.last, *newest.values(), 0)
     for name, grant in found.grants:
         if grant.members:
@@ -268,6 +273,9 @@ class _LoadedLane:
                 throttle.in_flight += 1
         elif seq in found.due:
             self.queue.schedule.add((found.due.pop(seq)[0], seq, self.lane, self.cost))
+        elif seq in self.queue.suspicion:
+            found.suspects.append((self.queue, *message))
+            return
         else:
             self.ready.append(seq)
             return

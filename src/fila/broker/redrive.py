@@ -103,6 +103,8 @@ def _waiting(store: Storage, queue: QueueState, places: list[Place]) -> Iterator
             continue
         key = queue.keys.get(place.key)
         lane = key.lane_of(place.seq, place.priority) if key is not None else None
+        if lane is None:
+            lane = queue.suspects.lane_of(place.seq)
         if lane is not None:
             yield place, lane
 

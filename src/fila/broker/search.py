@@ -166,7 +166,10 @@ class Search:
         return [known[name]] if name in known else []
 
     def _apart(self) -> Iterable[Place]:
-        """Messages that are not in lanes."""
+        """Messages that are not in the lanes of their keys."""
+        if State.READY in self._query.states:
+            for seq, lane, _ in self._queue.suspects.all():
+                yield Place(seq, lane.key.name, lane.priority, State.READY, 0)
         if State.DELAYED in self._query.states:
             for due, seq, lane, _ in self._queue.schedule.all():
                 yield Place(seq, lane.key.name, lane.priority, State.DELAYED, due)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import cast
 
 from fila.broker.admission import check_delay, check_settle_size
-from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, ReturnGrants, Settle
+from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack, Parting, ReturnGrants, Settle
 from fila.broker.failure import FailedAttempt, ask, drop_history, plan_failure
 from fila.broker.queue import QueueState, stored
 from fila.broker.state import BrokerState
@@ -24,6 +25,9 @@ from fila.core.policy import Verdict
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 from fila.storage.codec import Failed
+
+RETURNED_AT_ONCE = 400
+"""Messages of a consumer that has gone which one tick gives back: 10 ms, and three times as long if all are buried"""
 
 _Move = tuple[QueueState, Grant, int]
 """A message's queue, the grant that holds it, and when its lease ends from now on."""
@@ -87,20 +91,81 @@ def plan_extensions(state: BrokerState, tick: Tick) -> None:
         put_grant(tick, queue, grant)
 
 
-def plan_return(state: BrokerState, store: Storage, tick: Tick, command: ReturnGrants) -> None:
-    """Give back what a consumer that has gone was holding. What one tick cannot move expires in its time."""
+def plan_return(state: BrokerState, store: Storage, tick: Tick, command: ReturnGrants) -> bool:
+    """Give back what a consumer that has gone was holding, as much as fits into one tick. Returns whether that was all.
+
+    - What its application was never handed goes back as if it had never been delivered.
+    - What it was handed counts an attempt. It dies of that only if it was the only one: of several nobody knows which
+      was the cause, so they go back and are delivered alone. So are all that were in the hands of a lost consumer.
+    - If nothing is known to have been handed when a consumer was lost, the next message may have been: reports come
+      late. It is delivered alone as well, and counts no attempt.
+    """
     queue = state.queues.get(command.queue)
-    if queue is not None:
-        queue.ledger.idle.set(queue.record.paused or not queue.consumers.with_credit(), tick.now)
-        for grant in queue.leases.of_consumer(command.consumer):
-            _fail_all(state, store, tick, queue, grant, Failed.RETURNED)
+    if queue is None:
+        return True
+    queue.ledger.idle.set(queue.record.paused or not queue.consumers.with_credit(), tick.now)
+    in_hands, first = command.in_hands, command.next_to_be_handed
+    lost = command.parting is Parting.LOST
+    if in_hands is None:
+        in_hands = _in_hands(tick, queue, command.consumer)
+        first = _next_to_be_handed(tick, queue, command.consumer) if lost and not in_hands else None
+        tick.on_commit.append(partial(setattr, command, "in_hands", in_hands))
+        tick.on_commit.append(partial(setattr, command, "next_to_be_handed", first))
+    alone = len(in_hands) == 1
+    room = RETURNED_AT_ONCE
+    for grant in queue.leases.of_consumer(command.consumer):
+        for seq in grant.members:
+            if seq in tick.gone or (seq in in_hands and command.parting is Parting.PAUSED):
+                continue
+            if not room:
+                return False
+            room -= 1
+            failed = FailedAttempt(queue, grant, seq, Failed.RELEASED, suspect=seq == first)
+            if seq in in_hands:
+                exhausted = queue.retry.exhausted(queue.attempts.get(seq, 0) + 1)
+                failed.spared = not alone
+                failed.kind = Failed.LOST if exhausted and not alone else Failed.RETURNED
+                if lost:
+                    failed.kind = Failed.LOST_ALONE if alone else Failed.LOST
+            try:
+                plan_failure(state, store, tick, failed)
+            except Overloaded:
+                return False
+    tick.on_commit.append(partial(queue.consumers.forget, command.consumer))
+    return True
+
+
+def _in_hands(tick: Tick, queue: QueueState, number: int) -> set[int]:
+    """What the application of a consumer was handed and has not settled."""
+    hands = queue.consumers.hands_of(number)
+    found: set[int] = set()
+    for grant in queue.leases.of_consumer(number):
+        found |= set(grant.members) if hands is None else hands.among(grant.token, grant.members)
+    return found - tick.gone
+
+
+def _next_to_be_handed(tick: Tick, queue: QueueState, number: int) -> int | None:
+    hands = queue.consumers.hands_of(number)
+    for seq in hands.waiting() if hands is not None else ():
+        grant = queue.leases.find(seq)
+        if grant is not None and grant.consumer == number and seq not in tick.gone:
+            return seq
+    return None
 
 
 def plan_expiry(state: BrokerState, store: Storage, tick: Tick, queue: QueueState, limit: int) -> int:
-    """Give back what was held for too long, until about `limit` messages. Returns how many."""
-    expired = queue.leases.expired(tick.now, limit)
-    over = [grant for grant in expired if grant.claim is None or not grant.claim.acked]
-    return sum(_fail_all(state, store, tick, queue, grant, Failed.EXPIRED) for grant in over)
+    """Give back what was held for too long, until about `limit` messages. Returns how many.
+
+    It counts an attempt, but for what an application was never handed. Of what was delivered before the broker was
+    started nobody knows that: it counts an attempt, but does not die of it.
+    """
+    count = 0
+    for grant in queue.leases.expired(tick.now, limit):
+        if grant.claim is None or not grant.claim.acked:
+            hands = queue.consumers.hands_of(grant.consumer)
+            handed = None if hands is None else hands.among(grant.token, grant.members)
+            count += _expire(state, store, tick, queue, grant, handed)
+    return count
 
 
 def plan_promotion(tick: Tick, queue: QueueState, limit: int) -> int:
@@ -242,12 +307,16 @@ def _read_token(text: str) -> int | None:
         return -1
 
 
-def _fail_all(state: BrokerState, store: Storage, tick: Tick, queue: QueueState, grant: Grant, kind: Failed) -> int:
+def _expire(
+    state: BrokerState, store: Storage, tick: Tick, queue: QueueState, grant: Grant, handed: set[int] | None
+) -> int:
     """Returns how many came back. The others have to wait for another tick."""
     count = 0
     with suppress(Overloaded):
         for seq in grant.members:
             if seq not in tick.gone:
-                plan_failure(state, store, tick, FailedAttempt(queue, grant, seq, kind))
+                kind = Failed.EXPIRED if handed is None or seq in handed else Failed.RELEASED
+                spared = not grant.consumer and grant.claim is None
+                plan_failure(state, store, tick, FailedAttempt(queue, grant, seq, kind, spared=spared))
                 count += 1
     return count

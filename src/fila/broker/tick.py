@@ -110,6 +110,8 @@ class Returned:
     attempts: int
     due: int
     kind: Failed
+    suspect: bool = False
+    """Whether it is to be delivered alone although no attempt is counted"""
 
 
 @dataclass(slots=True)
@@ -147,6 +149,8 @@ class Delivery:
     """Who was dealt the last message; the next delivery begins behind."""
     straight: bool = False
     """Whether the messages have just arrived, and were not taken out of their lanes"""
+    trial: bool = False
+    """Whether they are suspects, each of which is delivered alone"""
 
 
 @dataclass(slots=True)

@@ -131,8 +131,10 @@ class AsyncClient:
     ) -> "AsyncConsumer[AsyncConsumeMessage]":
         """Messages as they are delivered, never more than `max_in_flight` unsettled ones.
 
-        Leaving the loop ends the stream and returns what is unsettled. While it is open, the leases of all unsettled
-        messages are extended, unless `auto_extend` is off.
+        Ends with `async with`, `aclose`, or when nobody refers to it any more: then the broker takes back what is
+        unsettled, and counts an attempt for what was handed out. While it is open, the leases of all unsettled messages
+        are extended, unless `auto_extend` is off. What was not handed out goes back when nobody asks for more within a
+        visibility timeout.
         """
         feed = self._feed(queue, max_in_flight)
         return AsyncConsumer(self._session(), feed, feed.take, auto_extend=auto_extend)
@@ -393,15 +395,23 @@ class AsyncConsumer(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        while (taken := self._take()) is None:
-            arrived: asyncio.Future[bool] = self._loop.create_future()
-            self._feed.notify(arrived)
-            if not await arrived:
-                raise StopAsyncIteration
-        return taken
+        while True:
+            if (taken := self._take()) is None:
+                arrived: asyncio.Future[bool] = self._loop.create_future()
+                self._feed.notify(arrived)
+                if not await arrived:
+                    raise StopAsyncIteration
+                continue
+            isolated = self._feed.isolated
+            if isolated is None or not (taken is isolated or taken == [isolated]):
+                return taken
+            written: asyncio.Future[bool] = self._loop.create_future()
+            self._feed.confirm(isolated, written)
+            if await written:
+                return taken
 
     async def aclose(self) -> None:
-        """End the stream: the broker returns what is unsettled at once."""
+        """End the stream: the broker returns what is unsettled at once, and counts an attempt for what was handed."""
         await self._session.stopped(self._feed)
 
     async def __aenter__(self) -> Self:

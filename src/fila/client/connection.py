@@ -68,8 +68,8 @@ class Connection:
         self._channel = Channel(addr, LIMITS)
         self.open_enqueue: Callable[[], Call] = self._channel.stream_stream(ENQUEUE_STREAM)
         self.open_settle: Callable[[], Call] = self._channel.stream_stream(SETTLE)
-        self.open_lease: Callable[[service_pb2.LeaseRequest], Call] = self._channel.unary_stream(
-            _SERVICE + "Lease", request_serializer=service_pb2.LeaseRequest.SerializeToString
+        self.open_consume: Callable[[], Call] = self._channel.stream_stream(
+            _SERVICE + "Consume", request_serializer=service_pb2.ConsumeRequest.SerializeToString
         )
         self.open_journal: Callable[[admin_pb2.ReadJournalRequest], Call] = self._channel.unary_stream(
             "/fila.v1.FilaAdmin/ReadJournal",

@@ -1,4 +1,8 @@
-"""Keeps the leases of what a consumer holds alive, a group at a time, for as long as the consumer's process lives."""
+"""Keeps the leases of what a consumer holds alive, a group at a time, for as long as the consumer's process lives.
+
+A consumer that is not asked for messages for a visibility timeout keeps only what its application was handed: the rest
+goes back, for others.
+"""
 
 import asyncio
 from typing import Any
@@ -14,8 +18,14 @@ TIMES = 3
 
 async def keep_leases(feed: Feed[Any], held: HeldLeases, settler: Settler) -> None:
     """Extend what was delivered by a feed, until it ends."""
+    unasked = 0
     while timeout_s := await feed.visibility_timeout_s():
-        if await feed.stays_for(timeout_s / TIMES) and (due := held.due(feed)):
+        if not await feed.stays_for(timeout_s / TIMES):
+            continue
+        unasked = 0 if feed.was_asked() else unasked + 1
+        if unasked >= TIMES:
+            feed.pause()
+        if due := held.due(feed):
             try:
                 await _extend([Extend(*lease, 0) for lease in due], held, settler)
             except FilaError:

@@ -25,6 +25,10 @@ class Settles(Protocol[Settled_co]):
     def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> Settled_co: ...
 
 
+#: What `isolation` says, by its number in the contract.
+ISOLATION = ("", "suspect", "confirmed")
+
+
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
     """One attempt of a dead letter."""
@@ -32,7 +36,7 @@ class FailedAttempt:
     #: Counts from 1.
     attempt: int
     failed_at: datetime
-    #: "nacked", "expired" or "returned".
+    #: "nacked", "expired", "returned" (its consumer left), "lost" or "lost_alone" (its consumer was lost).
     kind: str
     #: What the consumer said.
     error: str
@@ -96,6 +100,13 @@ class ReadMessage:
     def attempt_count(self) -> int:
         """How often the message was delivered before and came back."""
         return self._message.metadata.attempt_count
+
+    @property
+    def isolation(self) -> str:
+        """Whether it is delivered alone because a consumer was lost that held it: "suspect" when that one held others
+        too, "confirmed" when it held no other; "" when it is delivered as any other.
+        """
+        return ISOLATION[self._message.metadata.isolation]
 
     @property
     def priority(self) -> int:

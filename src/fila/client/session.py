@@ -54,7 +54,7 @@ class Session:
         if self._closed:
             raise ClientClosedError("the client is closed")
         try:
-            request = service_pb2.LeaseRequest(queue=queue, max_in_flight=max_in_flight)
+            request = service_pb2.ConsumeRequest(queue=queue, max_in_flight=max_in_flight)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(str(error)) from error
         return Feed(self._connection, self.settler, self.held, request, (kind, client))
@@ -65,9 +65,8 @@ class Session:
             feed.close()
             return
         feed.keeps_leases = auto_extend
-        tasks = self._feeds[feed] = [asyncio.create_task(feed.run())]
-        if auto_extend:
-            tasks.append(asyncio.create_task(keep_leases(feed, self.held, self.settler)))
+        keeper = asyncio.create_task(keep_leases(feed, self.held, self.settler))
+        self._feeds[feed] = [asyncio.create_task(feed.run()), keeper]
 
     def stop(self, feed: Feed[Any]) -> list[asyncio.Task[None]]:
         """End the stream: the broker returns what is unsettled at once. Returns what is still ending."""

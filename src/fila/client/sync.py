@@ -140,8 +140,10 @@ class Client:
     def consume(self, queue: str, *, max_in_flight: int = 100, auto_extend: bool = True) -> "Consumer[ConsumeMessage]":
         """Messages as they are delivered, never more than `max_in_flight` unsettled ones.
 
-        Leaving the loop ends the stream and returns what is unsettled. While it is open, the leases of all unsettled
-        messages are extended, unless `auto_extend` is off.
+        Ends with `with`, `close`, or when nobody refers to it any more: then the broker takes back what is
+        unsettled, and counts an attempt for what was handed out. While it is open, the leases of all unsettled messages
+        are extended, unless `auto_extend` is off. What was not handed out goes back when nobody asks for more within a
+        visibility timeout.
         """
         feed = self._session.feed(queue, max_in_flight, ConsumeMessage, self)
         return Consumer(self._thread, self._session, feed, feed.take, auto_extend=auto_extend)
@@ -425,15 +427,36 @@ class Consumer(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        while (taken := self._take()) is None:
-            arrived: ThreadReply[bool] = ThreadReply()
-            self._thread.ask(self._feed.notify, arrived)
-            if not arrived.result():
+        while (taken := self.take()) is None:
+            if not self.wait():
                 raise StopIteration
         return taken
 
+    def take(self) -> T | None:
+        """What comes next, if it is here already."""
+        while (taken := self._take()) is not None:
+            isolated = self._feed.isolated
+            if isolated is None or not (taken is isolated or taken == [isolated]):
+                return taken
+            written: ThreadReply[bool] = ThreadReply()
+            self._thread.ask(self._feed.confirm, isolated, written)
+            if written.result():
+                return taken
+        return None
+
+    def wait(self) -> bool:
+        """Wait until there is something to take. Returns False when there will be no more."""
+        arrived: ThreadReply[bool] = ThreadReply()
+        self._thread.ask(self._feed.notify, arrived)
+        return arrived.result()
+
+    @property
+    def waiting(self) -> int:
+        """How many messages are here and not taken."""
+        return self._feed.waiting
+
     def close(self) -> None:
-        """End the stream: the broker returns what is unsettled at once."""
+        """End the stream: the broker returns what is unsettled at once, and counts an attempt for what was handed."""
         self._thread.finish(lambda: self._session.stopped(self._feed))
 
     def __enter__(self) -> Self:

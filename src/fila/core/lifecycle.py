@@ -28,6 +28,7 @@ TRANSITIONS: dict[tuple[State, str], State] = {
     (State.LEASED, "release with delay"): State.DELAYED,
     (State.LEASED, "expire"): State.READY,
     (State.LEASED, "consumer lost"): State.READY,
+    (State.LEASED, "never handed"): State.READY,
     (State.LEASED, "dead-letter"): State.READY,
     (State.READY, "redrive"): State.READY,
     (State.DELAYED, "redrive"): State.READY,

@@ -363,7 +363,9 @@ class DeliveryWriter:
         leased_at: int,
         attempts: dict[int, int],
         death_of: Callable[[int], Death | None] | None = None,
+        isolation: int = 0,
     ) -> None:
+        self._isolation = b"\x50" + varint(isolation) if isolation else b""
         self._ascii_id = ids.ascii
         self._attempts = attempts
         self._death_of = death_of
@@ -385,14 +387,15 @@ class DeliveryWriter:
         parts: list[bytes] = []
         attempts, ascii_id, common, fixed_bytes = self._attempts, self._ascii_id, self._common, self._fixed_bytes
         lease_bytes, last, head, usual = self._lease_bytes, None, _NO_HEAD, b""
+        isolation = self._isolation
         for seq, lane, record in messages:
             if lane is not last or not record.startswith(head):  # a few of each tenant follow each other
                 if not record.startswith(head):
                     head = codec.head_of(record)
                 last, usual = lane, _metadata(lane, head, lease_bytes)
             metadata = usual
-            if attempts and seq in attempts:
-                tried = b"\x20" + varint(attempts[seq]) + self._write_death(seq)
+            if isolation or (attempts and seq in attempts):
+                tried = b"\x20" + varint(attempts.get(seq, 0)) + self._write_death(seq) + isolation
                 metadata = _metadata(lane, head, len(tried) + lease_bytes) + tried
             body = record[len(head) :]
             second, nanos = divmod(seq, NS_PER_S)

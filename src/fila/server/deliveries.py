@@ -1,11 +1,17 @@
-"""What a consumer is granted, on its way out: read from the store as fast as the consumer takes it."""
+"""What a consumer is granted, on its way out: read from the store as fast as the consumer takes it.
+
+A caller of `Consume` says meanwhile how much of it its application was handed.
+"""
 
 import asyncio
 from collections.abc import Iterator
 from functools import partial
+from itertools import repeat
 
 from fila.broker.broker import Broker
+from fila.broker.commands import Parting
 from fila.broker.queue import QueueState
+from fila.core.hands import Hands
 from fila.core.leases import Grant
 from fila.server import codec
 from fila.server.trace import caller_of
@@ -13,6 +19,7 @@ from fila.server.types import Context
 from fila.telemetry.tracing import Tracer
 from fila.v1 import service_pb2
 from fila.wire.context import RESPONSE_BYTES
+from fila.wire.stream import EOF
 
 VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
 """The metadata by which a consumer learns how long its leases last."""
@@ -24,9 +31,9 @@ def room_for(broker: Broker, queue: QueueState, usual: int) -> int:
 
 
 class Deliveries:
-    """One Lease stream. Served by callbacks: what is granted leaves in the turn of the event loop of its tick."""
+    """One Lease or Consume stream. Served by callbacks: what is granted leaves in the turn of its tick."""
 
-    def __init__(self, broker: Broker, context: Context, tracer: Tracer | None) -> None:
+    def __init__(self, broker: Broker, context: Context, tracer: Tracer | None, hands: Hands | None = None) -> None:
         self.reason: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Raises why there will be no more."""
         self._broker = broker
@@ -34,19 +41,37 @@ class Deliveries:
         self._tracer = tracer
         self._caller = caller_of(context) if tracer is not None else None
         self._responses: Iterator[bytes] = iter(())
+        self._hands = hands
         self._told_ms = 0
 
     async def serve(self, queue: str, max_in_flight: int) -> None:
         """Deliver until the caller has gone. Raises QueueNotFound or ShuttingDown."""
-        self._subscription = self._broker.subscribe(queue, max_in_flight, self)
+        self._subscription = self._broker.subscribe(queue, max_in_flight, self, self._hands)
+        parting = Parting.LEFT
         try:
             self._told_ms = self._subscription.queue.record.visibility_timeout_ms
             await self._context.send_initial_metadata(((VISIBILITY_TIMEOUT, str(self._told_ms)),))
             self._context.on_writable = self.granted
+            if self._hands is not None:
+                self._context.on_readable = self._heard
+                self._heard()
             await self.reason
+            parting = Parting.PAUSED
         finally:
-            self._context.on_writable = None
-            self._broker.unsubscribe(self._subscription)
+            self._context.on_writable = self._context.on_readable = None
+            self._broker.unsubscribe(self._subscription, Parting.LOST if self._context.connection_lost else parting)
+
+    def _heard(self) -> None:
+        """The caller says how much its application was handed, or that it wants no more."""
+        assert self._hands is not None
+        try:
+            while not self.reason.done() and (request := self._context.take()) is not None:
+                if request is EOF:
+                    self.reason.set_result(None)
+                else:
+                    self._hands.report(request.handed)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it ends this stream and no other
+            self.ended(error)
 
     def granted(self) -> None:
         """Send while the caller takes it."""
@@ -81,7 +106,8 @@ class Deliveries:
         broker, queue = self._broker, self._subscription.queue
         death_of = partial(broker.death_of, queue) if queue.record.source else None
         leased_at = broker.now()
-        writer = codec.DeliveryWriter(broker.state.ids, grant.token, leased_at, queue.attempts, death_of)
+        isolation = max(map(queue.suspicion.get, grant.members, repeat(0))) if queue.suspicion else 0
+        writer = codec.DeliveryWriter(broker.state.ids, grant.token, leased_at, queue.attempts, death_of, isolation)
         size = 0
         parts = self._news()
         for messages in broker.read(queue, grant):
@@ -91,6 +117,8 @@ class Deliveries:
                 yield response
             size += more
             writer.write(messages, parts)
+            if self._hands is not None:
+                self._hands.send(grant.token, [seq for seq, _, _ in messages])
             if self._tracer is not None:
                 self._tracer.leased(queue, messages, leased_at, broker.now(), self._caller)
         if parts:

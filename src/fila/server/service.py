@@ -23,6 +23,7 @@ from fila.broker.commands import (
 from fila.broker.transactions import check_parts
 from fila.config import KIB, MIB, LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
+from fila.core.hands import Hands
 from fila.server import codec
 from fila.server.deliveries import Deliveries
 from fila.server.reading import Reading
@@ -32,6 +33,7 @@ from fila.server.trace import adopt_trace, caller_of
 from fila.server.types import Context, Method, Methods, SmallMethod
 from fila.telemetry.tracing import Parent, Tracer
 from fila.v1 import service_pb2 as pb
+from fila.wire.stream import EOF
 
 DEFAULT_IN_FLIGHT = 100
 MORE_BYTES = 64 * KIB
@@ -129,6 +131,15 @@ class FilaService:
         deliveries = Deliveries(self._broker, context, self._tracer)
         await deliveries.serve(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
 
+    async def consume(self, _: object, context: Context) -> None:
+        request = await context.read()
+        if request is EOF:
+            raise InvalidArgument("the first request must name a queue")
+        if request.max_in_flight > self._limits.max_in_flight:
+            raise InvalidArgument(f"max_in_flight must not exceed {self._limits.max_in_flight}")
+        deliveries = Deliveries(self._broker, context, self._tracer, Hands())
+        await deliveries.serve(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
+
     async def ack(self, request: pb.AckRequest, context: Context) -> pb.AckResponse:
         group = AckGroup(request.queue, [request.message_id], request.lease_id)
         _raise_first(await self._settle(context, [group], []))
@@ -210,6 +221,9 @@ def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Met
             service.enqueue_stream, batch, identity, takes_stream=True, gives_stream=True, bulk=True
         ),
         "Lease": SmallMethod(service.lease, pb.LeaseRequest.FromString, identity, gives_stream=True),
+        "Consume": SmallMethod(
+            service.consume, pb.ConsumeRequest.FromString, identity, takes_stream=True, gives_stream=True
+        ),
         "Ack": SmallMethod(service.ack, pb.AckRequest.FromString, pb.AckResponse.SerializeToString),
         "Nack": Method(
             service.nack, pb.NackRequest.FromString, pb.NackResponse.SerializeToString, max_request_bytes=MIB

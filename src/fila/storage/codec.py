@@ -158,9 +158,13 @@ class Failed(IntEnum):
     NACKED = 1
     EXPIRED = 2
     RETURNED = 3
-    """Its consumer went away."""
+    """Its consumer left."""
     RELEASED = 4
-    """Its consumer did not want it then. Counts no attempt, so none is kept."""
+    """Its consumer did not want it then, or its application was never handed it. Counts no attempt, so none is kept."""
+    LOST = 5
+    """Its consumer was lost, or left for the last time, with this and other messages."""
+    LOST_ALONE = 6
+    """Its consumer was lost with this message alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,12 +124,18 @@ class Call(Stream):
     @property
     def has_room(self) -> bool:
         """Whether a request can be sent now. `on_writable` is called when that may have changed."""
-        return self._link is not None and not (self.outgoing or self._finished)
+        return self._link is not None and not (self.outgoing or self._finished or self.local_closed)
 
     def send(self, request: Any) -> None:
         """Send a request. To be called while there is room."""
         assert self._link is not None
         self._link.connection.send_message(self, self._encode(request) if self._encode is not None else request)
+        self._link.flush()
+
+    def end(self) -> None:
+        """Say that no more requests follow. To be called while there is room."""
+        assert self._link is not None
+        self._link.connection.end(self)
         self._link.flush()
 
     def cancel(self) -> bool:

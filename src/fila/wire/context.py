@@ -92,6 +92,7 @@ class Context(Stream):
         "_timer",
         "_trailing",
         "_write_waiter",
+        "connection_lost",
         "on_readable",
         "on_writable",
     )
@@ -109,6 +110,8 @@ class Context(Stream):
         self._inside = 0
         self._queued = 0
         self._gone = False
+        #: Whether the call ended because its connection did, and not because the caller wanted it to.
+        self.connection_lost = False
         self._late = False
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -237,9 +240,10 @@ class Context(Stream):
             self._task.cancel()
 
     def lost(self, code: int | None, text: str) -> None:
-        del code, text
+        del text
         if not self._gone:
             self._gone = True
+            self.connection_lost = code is None
             self._task.cancel()
 
     # The call.

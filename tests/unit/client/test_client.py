@@ -265,6 +265,18 @@ def test_leases_of_taken_and_prefetched_messages_are_kept_alive(auto_extend):
 
 
 @scenario
+async def test_the_broker_is_told_what_was_handed_out(broker, client):
+    """What was handed out, not what was prefetched; and not once for each of many messages."""
+    broker.to_deliver.put_nowait([str(number) for number in range(1000)])
+    async with client.consume("q") as consumer:
+        for _ in range(900):
+            await anext(consumer)
+        await until(lambda: broker.handed and broker.handed[-1] == 900)
+        assert broker.handed == sorted(set(broker.handed))
+        assert len(broker.handed) < 450
+
+
+@scenario
 async def test_leaving_the_loop_ends_the_stream(broker, client):
     broker.to_deliver.put_nowait(["a", "b"])
     async for _ in client.consume("q"):

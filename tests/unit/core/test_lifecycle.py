@@ -37,13 +37,13 @@ def test_only_a_leased_message_can_be_settled():
 
 
 def test_what_counts_an_attempt_is_what_brings_a_message_back():
-    """Exactly the ways from a lease back to the queue count, but for the one that is made not to."""
+    """Exactly the ways from a lease back to the queue count, but for those that are made not to."""
     back = {
         event
         for (state, event), then in TRANSITIONS.items()
         if state is State.LEASED and then in {State.READY, State.DELAYED}
     }
-    assert back - {"release", "release with delay"} == COUNTS_AN_ATTEMPT
+    assert back - {"release", "release with delay", "never handed"} == COUNTS_AN_ATTEMPT
 
 
 def test_an_illegal_move_is_refused():

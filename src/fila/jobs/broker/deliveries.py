@@ -1,4 +1,8 @@
-"""Messages of one queue of the broker as they come, for many threads that wait with a timeout."""
+"""Messages of one queue of the broker as they come, for many threads that wait with a timeout.
+
+They stay with the SDK until a thread takes one: so the broker knows which jobs are being run, and counts no attempt for
+the others when this process ends, however it ends.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,9 @@ import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 
-from fila.client import Client, ClientClosedError, ConsumeMessage, FilaError, QueueNotFoundError
+from fila.client import Client, ClientClosedError, ConsumeMessage, Consumer, FilaError, QueueNotFoundError
 from fila.jobs.errors import QueueUnavailable
 
 logger = logging.getLogger(__name__)
@@ -29,14 +32,16 @@ class Deliveries:
         self._queue = queue
         self._max_in_flight = max_in_flight
         self._on_missing = on_missing
-        self._changed = threading.Condition()
-        self._waiting: deque[ConsumeMessage] = deque()
+        lock = threading.RLock()
+        self._changed, self._wanted = threading.Condition(lock), threading.Condition(lock)
+        self._hungry = False
+        """Whether somebody found nothing since messages came"""
+        self._consumer: Consumer[ConsumeMessage] | None = None
         self._interrupts = 0
         self._pid = os.getpid()
         self._failure: Exception | None = None
         self._closed = threading.Event()
         self._consumer_lock = threading.Lock()
-        self._close_consumer: Callable[[], None] | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -56,20 +61,25 @@ class Deliveries:
         with self._changed:
             self._start()
             interrupts = self._interrupts if interrupts is None else interrupts
-            while not self._waiting:
+            while (message := self._next()) is None:
                 left = None if deadline is None else deadline - time.monotonic()
                 if self._closed.is_set() or self._interrupts != interrupts or (left is not None and left <= 0):
                     return None
                 if self._failure is not None:
                     raise QueueUnavailable(f"nothing is delivered any more: {self._failure}") from self._failure
+                self._hungry = True
+                self._wanted.notify()
                 self._changed.wait(left)
-            return self._waiting.popleft()
+            return message
+
+    def _next(self) -> ConsumeMessage | None:
+        return None if self._consumer is None or self._closed.is_set() else self._consumer.take()
 
     @property
     def waiting(self) -> int:
         """How many messages are here and not taken."""
-        with self._changed:
-            return len(self._waiting)
+        consumer = self._consumer
+        return 0 if consumer is None else consumer.waiting
 
     def interrupt(self) -> None:
         """Everybody who waits gets None."""
@@ -77,21 +87,19 @@ class Deliveries:
             self._interrupts += 1
             self._changed.notify_all()
 
-    def take_rest(self) -> list[ConsumeMessage]:
-        """What is here and not taken."""
+    def begin_anew(self) -> None:
+        """Forget what is here and not taken."""
+        with self._consumer_lock:
+            if self._consumer is not None:
+                self._consumer.close()
         with self._changed:
-            rest = list(self._waiting)
-            self._waiting.clear()
-            return rest
+            self._wanted.notify()
 
     def close(self) -> None:
-        """Stop consuming. The broker takes back what is not settled."""
+        """Stop consuming. The broker takes back what is not settled, and counts an attempt for what was taken."""
         self._closed.set()
-        with self._consumer_lock:
-            if self._close_consumer is not None:
-                self._close_consumer()
+        self.begin_anew()
         with self._changed:
-            self._waiting.clear()
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join()
@@ -107,7 +115,6 @@ class Deliveries:
         except Exception as error:  # noqa: BLE001  told to everybody who waits, now and later
             with self._changed:
                 self._failure = error
-                self._waiting.clear()  # the broker has taken them back
                 self._changed.notify_all()
 
     def _keep_consuming(self) -> None:
@@ -130,12 +137,17 @@ class Deliveries:
         with self._consumer_lock:
             if self._closed.is_set():
                 return
-            consumer = self._client.consume_batches(self._queue, max_in_flight=self._max_in_flight)
-            self._close_consumer = consumer.close
-        for batch in consumer:
-            with self._changed:
-                self._waiting.extend(batch)
-                self._changed.notify(len(batch))
+            self._consumer = consumer = self._client.consume(self._queue, max_in_flight=self._max_in_flight)
+        try:
+            while consumer.wait():
+                with self._changed:
+                    self._hungry = False
+                    self._changed.notify_all()
+                    while not self._hungry and consumer.waiting:
+                        self._wanted.wait()
+        finally:
+            self._consumer = None
+            consumer.close()
 
     def _create(self) -> None:
         if self._on_missing is not None:

@@ -63,10 +63,15 @@ def headers_of(item: QueueItem) -> dict[str, str]:
 
 
 def item_of(message: ConsumeMessage, codec: JobCodec) -> QueueItem:
-    """The item of a delivered message. Raises InvalidJob when nobody of the jobs layer wrote it."""
+    """The item of a delivered message. Raises InvalidJob when nobody of the jobs layer wrote it.
+
+    A job whose worker was lost while it ran others too is run once more before that attempt counts: alone, so that it
+    is known whether it was the cause.
+    """
     leased_at = message.leased_at.timestamp()
     claim = str(Claim(message.id, message.lease_id))
-    return _item(message, codec, message.attempt_count + 1, leased_at, claim)
+    attempt = message.attempt_count + (message.isolation != "suspect")
+    return _item(message, codec, max(1, attempt), leased_at, claim)
 
 
 def dead_job_of(message: PeekedMessage, codec: JobCodec) -> DeadJob:

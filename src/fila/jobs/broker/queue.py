@@ -44,8 +44,6 @@ logger = logging.getLogger(__name__)
 _COUNT_SECONDS = 1.0
 #: How long what the broker has sent may be on its way.
 _ARRIVAL_SECONDS = 0.2
-#: Jobs that are given back at the end rest for so long, or they would be sent here again.
-_GIVE_BACK_SECONDS = 1.0
 #: Every so many enqueues the depth is looked at, to warn of a backlog.
 _DEPTH_EVERY = 100
 #: More than any payload may have.
@@ -199,7 +197,7 @@ class FilaQueue:
             with suppress(QueueNotFoundError):
                 self._client.delete_queue(self._name, force=True)
             self._create()
-        self._deliveries.take_rest()
+        self._deliveries.begin_anew()
         with self._lock:
             self._room = (0, 0.0)
 
@@ -208,18 +206,9 @@ class FilaQueue:
         self._deliveries.interrupt()
 
     def close(self) -> None:
-        """Jobs that came here and were not taken go back, their attempts unchanged.
-
-        What the broker sends in the moment between that and the end of the stream comes back by itself, one attempt
-        further: a consumer cannot ask for nothing more. So does what is here when the broker does not answer: each
-        would wait for as long as the first.
-        """
+        """Jobs that came here and were not taken go back, their attempts unchanged."""
         self.shutdown()
         self._closed = True
-        with suppress(FilaError):
-            for message in self._deliveries.take_rest():
-                with suppress(MessageNotFoundError):
-                    message.release(delay_ms=_ms(_GIVE_BACK_SECONDS))
         with suppress(FilaError):
             self._deliveries.close()
         self._client.close()
