@@ -43,6 +43,9 @@ _ARGUMENT_BYTES = 256
 _FEW_HEADERS = 4
 #: How long a script may take to compile, on the processor: everybody waits for it.
 COMPILE_MS = 10
+#: How many words "break" and "goto" a script may have: Lua's compiler resolves those of a block in one go, and takes
+#: quadratic time for it.
+MAX_JUMPS = 2000
 #: UTF-8 needs no more than this for a character.
 _CHARACTER_BYTES = 4
 
@@ -98,6 +101,8 @@ class Engine:
             raise InvalidArgument("the script is not text") from error
         if len(script) > limits.max_script_bytes:
             raise InvalidArgument(f"the script has {len(script)} bytes, {limits.max_script_bytes} are allowed")
+        if script.count(b"break") + script.count(b"goto") > MAX_JUMPS:
+            raise InvalidArgument(f"the script has more than {MAX_JUMPS} jumps (break and goto)")
         self._runtime = runtime = lua54.LuaRuntime(
             encoding="utf-8",
             register_eval=False,

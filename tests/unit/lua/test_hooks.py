@@ -504,6 +504,12 @@ class TestCompiling:
             Engine(source, "q", LIMITS, {}.get, clock)
         assert len(seen) <= COMPILE_MS + 2
 
+    @pytest.mark.parametrize("jump", ["break ", "goto done "])
+    def test_jumps_that_are_resolved_in_one_go_are_bounded(self, jump):
+        source = "while a do " + jump * 2001 + " end ::done:: function on_enqueue() return {} end"
+        assert "more than 2000 jumps" in refusal(source)
+        hooks(source.replace(jump * 2001, jump * 2000))
+
     def test_a_script_of_the_largest_size_compiles(self):
         filler = "-- " + "x" * 100 + "\n"
         source = "function on_enqueue() return {fairness_key='k'} end\n"
