@@ -21,9 +21,9 @@ def create_queue(
 ) -> JobQueue:
     """The queue that the settings (those of the environment, if none are given) ask for.
 
-    A Redis that is not there at the start is as one that goes away later: with `on_outage = "memory"` the queue begins
-    in memory and moves to Redis when it comes; with "refuse" this raises QueueUnavailable. A broker is never replaced
-    by memory.
+    A Redis that is not there at the start is as one that goes away later: this raises QueueUnavailable, but with
+    `on_outage = "memory"` the queue begins in memory and moves to Redis when it comes. A broker is never replaced by
+    memory.
     """
     settings = QueueSettings.from_env() if settings is None else settings
     if settings.fila is not None:

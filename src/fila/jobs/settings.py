@@ -69,8 +69,8 @@ class QueueSettings:
     redis_health_check_timeout: float = 2.0
     #: How often a Redis that is away is asked whether it is back.
     redis_health_check_interval: float = 0.5
-    #: While Redis is away: go on in memory, or refuse jobs.
-    on_outage: Literal["memory", "refuse"] = "memory"
+    #: While Redis is away: refuse jobs, or go on in memory, where they are lost if the process ends before it is back.
+    on_outage: Literal["memory", "refuse"] = "refuse"
 
     #: Set, it chooses the broker; it goes before Redis.
     fila: FilaSettings | None = None

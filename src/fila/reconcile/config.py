@@ -44,7 +44,8 @@ class JobsSettings:
     url: str = field(default="memory", repr=False)  # it may hold a password
     #: How long a worker may be silent before its job is given to another.
     lease_seconds: float = 30.0
-    #: While Redis is away: "memory" goes on in memory, "refuse" refuses.
+    #: While Redis is away: "memory" goes on in memory, "refuse" refuses. What a process loses is queued again:
+    #: the store knows every job.
     on_outage: str = "memory"
 
     @property

@@ -20,7 +20,12 @@ def make_queue(redis_server):
     made = []
 
     def make(url=None, **settings):
-        quick = {"redis_health_check_timeout": 0.3, "redis_health_check_interval": 0.05, "lease_seconds": 3.0}
+        quick = {
+            "redis_health_check_timeout": 0.3,
+            "redis_health_check_interval": 0.05,
+            "lease_seconds": 3.0,
+            "on_outage": "memory",
+        }
         hooks = settings.pop("hooks", ())
         queue = RedisQueue(
             QueueSettings(use_redis=True, redis_url=url or redis_server.url, **(quick | settings)), hooks=hooks

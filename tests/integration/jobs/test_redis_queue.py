@@ -281,7 +281,7 @@ def test_a_closed_queue_leaves_no_connection_open(make_queue):
 
 def test_a_password_opens_the_queue_and_is_never_logged(tmp_path, caplog):
     with RedisProcess(tmp_path, password="s3cret-word") as server:
-        settings = QueueSettings(use_redis=True, redis_url=server.url)
+        settings = QueueSettings(use_redis=True, redis_url=server.url, on_outage="memory")
         queue = RedisQueue(settings)
         queue.enqueue("let in")
         assert queue.dequeue(LONG).job == "let in"

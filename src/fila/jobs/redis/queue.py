@@ -319,7 +319,7 @@ class RedisQueue:
             if self._active:
                 return None
             if self._settings.on_outage == "refuse":
-                raise QueueUnavailable("Redis is away, and on_outage is refuse")
+                raise QueueUnavailable("Redis is away, and on_outage is refuse: nothing is taken that could be lost")
             return self._refuge.take(sending)
 
     def _hold(self, sending: Sending, error: Unanswered) -> QueueItem:
@@ -346,7 +346,8 @@ class RedisQueue:
                 self._monitor = threading.Thread(target=self._await_return, name="fila-jobs-redis", daemon=True)
                 self._monitor.start()
         self._remote.link.interrupt()
-        mode = "going on in memory" if self._settings.on_outage == "memory" else "refusing jobs"
+        in_memory = "going on in memory, and jobs taken meanwhile are lost if this process ends before it is back"
+        mode = in_memory if self._settings.on_outage == "memory" else "refusing jobs"
         emit(self._hooks, RedisSeen(healthy=False))
         self._tell(logging.ERROR, f"Redis is away: {mode}", reason=str(error))
 
