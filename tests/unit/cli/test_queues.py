@@ -1,8 +1,11 @@
 """`fila queue`."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 
-from tests.unit.cli.conftest import summary
+from fila import HookStats
+from tests.unit.cli.conftest import stats, summary
 
 
 def test_create_hands_over_what_was_given_and_says_so(fila, client):
@@ -170,3 +173,34 @@ def test_a_paused_queue_is_seen_in_the_list(fila, client):
     client.queues = [summary("a", paused=True)]
     assert fila("queue", "list").stdout.splitlines()[1].split()[-1] == "paused"
     assert json.loads(fila("queue", "list", "--json").stdout)[0]["paused"] is True
+
+
+def test_inspect_tells_how_the_hooks_are_doing(fila, client, monkeypatch):
+    failures = {"error": 3, "timeout": 0, "memory": 0, "bad_return": 1}
+    until = datetime(2026, 1, 2, 3, 4, 8, tzinfo=UTC)
+    hook = HookStats("on_enqueue", 40, failures, 1, 12, until, "script:2: boom", until, 0.04)
+    told = replace(stats("orders"), hooks=(hook,), waiting_for_hooks=7, script_error="", forgotten_delivered=0)
+    monkeypatch.setattr(client, "queue_stats", lambda *_, **__: told)
+    shown = fila("queue", "inspect", "orders").stdout
+    for part in ("Hooks", "on_enqueue", "bypassed until", "1 bad_return, 3 error", "script:2: boom", "7 messages wait"):
+        assert part in shown
+    (as_json,) = json.loads(fila("queue", "inspect", "orders", "--json").stdout)["hooks"]
+    assert as_json == {
+        "hook": "on_enqueue",
+        "calls": 40,
+        "failures": failures,
+        "breaker_opened": 1,
+        "bypassed": 12,
+        "bypassed_until": until.isoformat(),
+        "last_error": "script:2: boom",
+        "last_error_at": until.isoformat(),
+        "seconds": 0.04,
+    }
+
+
+def test_inspect_tells_of_a_script_that_cannot_be_used_and_of_keys_that_are_forgotten(fila, client, monkeypatch):
+    told = replace(stats("orders"), script_error="it is no Lua", forgotten_delivered=2)
+    monkeypatch.setattr(client, "queue_stats", lambda *_, **__: told)
+    shown = fila("queue", "inspect", "orders").stdout
+    assert "The script cannot be used, messages take the defaults: it is no Lua" in shown
+    assert "2 deliveries (28.6%) were of keys that are no longer remembered" in shown
