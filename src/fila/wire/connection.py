@@ -21,6 +21,7 @@ from fila.wire import frames
 from fila.wire.budget import Budget
 from fila.wire.frames import ConnectionFailed
 from fila.wire.headers import READ_FACTOR, Block, HeaderDecoder, Headers, fault_of_trailers
+from fila.wire.lane import CALL_UNITS
 from fila.wire.room import Account, Waiting
 from fila.wire.status import StatusCode
 from fila.wire.stream import PREFIX_BYTES, Buffer, MessageRefused, Stream
@@ -28,6 +29,7 @@ from fila.wire.stream import PREFIX_BYTES, Buffer, MessageRefused, Stream
 _MAX_CONTINUATIONS: Final = 16
 _MAX_CONTROL_BYTES: Final = frames.MIN_FRAME_BYTES
 _MAX_SETTINGS: Final = 64
+_HEADER_BYTES_A_UNIT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ class Connection:
         self.peer_max_streams = 100 if accept is None else 0
         self.ready = False
         self.pongs = 0
+        #: Work since the owner last set it to 0, how much of it is done in one go, and whether more is here than that:
+        #: then `receive` goes on with it, also without data.
+        self.units = 0
+        self.most_units = 1 << 62
+        self.behind = False
         #: Of a server: what is held for this connection.
         self.account: Account | None = None
         #: Bytes of messages in `out`, and whether something waits for these to be written.
@@ -139,6 +146,7 @@ class Connection:
         if self.closed:
             return
         self._now = now
+        self.behind = False
         try:
             if self._rest:
                 self._rest += data
@@ -164,6 +172,11 @@ class Connection:
         if self._data_left:
             at = self._read_data(data, 0, end)
         while end - at >= frames.HEADER_BYTES:
+            self.units += 1
+            if self.units > self.most_units:
+                self._keep(data, at, 0)
+                self.behind = True
+                return
             word = int.from_bytes(data[at : at + frames.HEADER_BYTES], "big")
             length, kind, flags, stream_id = (
                 word >> 48,
@@ -355,6 +368,7 @@ class Connection:
         if not stream_id % 2:
             raise ConnectionFailed(frames.PROTOCOL_ERROR, "a stream with a number of ours")
         self._last_id = stream_id
+        self.units += CALL_UNITS + came.size // _HEADER_BYTES_A_UNIT
         refused = self.draining or len(self.streams) >= self._limits.max_streams
         if refused or came.fault:
             self._spend(self._resets, "streams that are refused")

@@ -7,11 +7,16 @@ from typing import Final, cast
 from fila.wire import frames
 from fila.wire.connection import Connection
 from fila.wire.frames import ConnectionFailed
+from fila.wire.lane import TURN_UNITS, SlowLane
 from fila.wire.memory import keep_freed_memory
 from fila.wire.stream import Buffer
 
 RECEIVE_BYTES: Final = 256 << 10
 """What is read at once. One buffer serves all connections of a loop, for nothing stays in it."""
+
+_FIRST_READ_BYTES: Final = 16 << 10
+_BYTES_A_UNIT: Final = 64
+"""Up to so many bytes for each frame, a peer's frames are small."""
 
 _SMALL: Final = 16 << 10
 """Up to here, copying once is cheaper than looking at many small parts of a view."""
@@ -33,6 +38,7 @@ class Link(asyncio.BufferedProtocol):
         keepalive: tuple[float, float],
         on_lost: Callable[["Link"], None],
         on_made: Callable[["Link"], None] = lambda _: None,
+        lane: SlowLane | None = None,
     ) -> None:
         self.connection = connection
         self.transport: asyncio.Transport | None = None
@@ -46,6 +52,11 @@ class Link(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._unread_bytes = 0
         self._written = 0
+        #: More is read at once from a peer whose frames are large.
+        self._read_bytes = RECEIVE_BYTES if lane is None else _FIRST_READ_BYTES
+        self._lane = lane
+        if lane is not None:
+            connection.most_units = TURN_UNITS
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -60,13 +71,40 @@ class Link(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
-        return self._buffer
+        return self._buffer if self._read_bytes == RECEIVE_BYTES else self._buffer[: self._read_bytes]
 
     def buffer_updated(self, nbytes: int) -> None:
         data = self._buffer[:nbytes]
-        self._heard_at = now = self._loop.time()
-        self.connection.receive(bytes(data) if nbytes <= _SMALL else data, now)
+        connection = self.connection
+        now = self._loop.time()
+        if now != self._heard_at:
+            self._heard_at, connection.units = now, 0
+        before = connection.units
+        connection.receive(bytes(data) if nbytes <= _SMALL else data, now)
         self.flush()
+        if connection.behind:
+            self._slow_down()
+        elif nbytes == self._read_bytes < RECEIVE_BYTES and (connection.units - before) * _BYTES_A_UNIT < nbytes:
+            self._read_bytes = min(4 * self._read_bytes, RECEIVE_BYTES)
+
+    def _slow_down(self) -> None:
+        """There is more to do than one turn allows: read nothing before it is done."""
+        if self._lane is not None and self.transport is not None and not self.transport.is_closing():
+            self._read_bytes = _FIRST_READ_BYTES
+            self.transport.pause_reading()
+            self._lane.add(self._have_turn)
+
+    def _have_turn(self) -> bool:
+        """Whether there is still more to do."""
+        connection, transport = self.connection, self.transport
+        self._heard_at, connection.units = self._loop.time(), 0
+        connection.receive(b"", self._heard_at)
+        self.flush()
+        if transport is None or transport.is_closing():
+            return False
+        if not connection.behind:
+            transport.resume_reading()
+        return connection.behind
 
     def flush(self) -> None:
         """Write what the connection has to say."""

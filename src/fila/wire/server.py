@@ -13,6 +13,7 @@ from fila.wire.connection import Connection, Limits
 from fila.wire.context import Context, Method
 from fila.wire.frames import ConnectionFailed
 from fila.wire.headers import Headers
+from fila.wire.lane import SlowLane
 from fila.wire.link import FAREWELL_S, Link, receive_buffer
 from fila.wire.memory import give_back_memory
 from fila.wire.room import PATIENCE_S, Gate, Room, Shares
@@ -87,6 +88,7 @@ class Server:
         self._quotas = quotas
         self.gate = Gate(quotas.work_bytes)
         self.room = Room(quotas.shares)
+        self._lane = SlowLane(self.loop)
         self.room.on_freed = self._look_at_line_soon
         self._line_timer: asyncio.TimerHandle | None = None
         self._trim_timer: asyncio.TimerHandle | None = None
@@ -146,7 +148,7 @@ class Server:
             return call
 
         connection = Connection(self._limits, accept)
-        link = _WatchedLink(connection, self._buffer, self._keepalive, self._lost, self._made)
+        link = _WatchedLink(connection, self._buffer, self._keepalive, self._lost, self._made, self._lane)
         link.on_turn = self.on_turn
         return link
 
