@@ -40,7 +40,7 @@ def given(said):
 def send_as_allowed(peer, streams, size, within_s=6.0):
     """Send a message of so many bytes on each stream, all but its last byte, as the server gives window."""
     left = {stream: prefixed(bytes(size))[:-1] for stream in streams}
-    windows = dict.fromkeys(streams, 65_535)
+    windows = dict.fromkeys(streams, frames.DEFAULT_WINDOW)
     until = time.monotonic() + within_s
     while time.monotonic() < until and any(left.values()):
         for stream in streams:

@@ -160,8 +160,9 @@ def _read_plain(encoded: bytes, queue: str) -> Incoming | None:
             queue = _read_name(encoded[2:at]) or queue
             encoded = encoded[at:]
         at, end = 0, len(encoded)
+        most = min(end, _CACHED_HEADER_BYTES + 1)
         usual = True
-        while at < end and encoded[at] == _HEADERS and encoded[at + 1] < _LONG:
+        while at < most and encoded[at] == _HEADERS and encoded[at + 1] < _LONG:
             value = at + 4 + encoded[at + 3]
             behind = at + 2 + encoded[at + 1]
             usual = usual and encoded[at + 2] == _NAME and encoded[value] == _VALUE

@@ -121,6 +121,8 @@ class Context(Stream):
         #: For handlers that are called back: a request may be here; there is room again for responses.
         self.on_readable: Callable[[], None] | None = None
         self.on_writable: Callable[[], None] | None = None
+        found = server.methods.get(next((value for name, value in headers if name == b":path"), b""))
+        self.max_message_bytes = _NO_METHOD_BYTES if found is None else found.max_request_bytes
         self._task = server.loop.create_task(Steps(self._run(), server.on_turn, self.describe))
         self._task.add_done_callback(self._ended)
 

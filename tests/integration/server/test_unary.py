@@ -311,6 +311,17 @@ class TestAdmin:
             told = await refusal(peer.admin.GetConfig(admin_pb2.GetConfigRequest(key="a")))
             assert told == (StatusCode.NOT_FOUND, 'config key "a" is not set')
 
+    async def test_a_call_that_needs_little_takes_no_large_request(self, serve):
+        """It is refused by its length, before it has come."""
+        async with serve() as peer:
+            for call, request in (
+                (peer.admin.Peek, admin_pb2.PeekRequest(queue="q" * (600 << 10))),
+                (peer.hot.Ack, service_pb2.AckRequest(queue="q" * (300 << 10))),
+            ):
+                code, said = await refusal(call(request))
+                assert code is StatusCode.RESOURCE_EXHAUSTED
+                assert "are allowed" in said
+
     async def test_queues_and_settings_are_listed_in_pages_that_the_sdk_goes_through(self, serve):
         async with serve() as peer:
             for name in "abc":
