@@ -15,7 +15,11 @@ DOOMED = Path(__file__).with_name("doomed.py")
 RESTARTS = 40
 """More than are needed: with 16 handlers it takes a few to find out which message it is."""
 
-SIZES = [(1, 1), (100, 1), (4000, 1), (1, 16), (100, 16), (4000, 16)]
+SIZES = [
+    pytest.param(prefetch, handlers, marks=[pytest.mark.slow] * (handlers > 1))
+    for handlers in (1, 16)
+    for prefetch in (1, 100, 4000)
+]
 sizes = pytest.mark.parametrize("prefetch, handlers", SIZES)
 
 
