@@ -83,10 +83,25 @@ def test_requests_one_byte_short_of_their_end(server, attack):
     assert_held(run)
 
 
+def test_batches_released_together(server, attack):
+    """As many as have room are complete at once; they are decoded and written one after the other."""
+    with attack("batches of 15 MiB released together", "20 connections") as run:
+        peers = [patient(server) for _ in range(20)]
+        calls = [(peer, peer.call(ENQUEUE_BATCH, end=False)) for peer in peers]
+        for peer, stream in calls:
+            send_as_allowed(peer, [stream], 15 * MIB, within_s=0.3)
+        for peer, stream in calls:
+            peer.send(frames.frame(frames.DATA, frames.END_STREAM, stream, b"\0"))
+        run.canary.await_calls(50)
+        for peer in peers:
+            peer.close()
+    assert_held(run)
+
+
 def test_small_parts_of_many_requests(server, attack):
-    """A window full of each, and no more: as many as would be a gigabyte and a half."""
-    with attack("windows full of requests that never end", "24 connections with 1,000 each") as run:
-        peers = [patient(server) for _ in range(24)]
+    """A window full of each, and no more: as many as would be a gigabyte."""
+    with attack("windows full of requests that never end", "16 connections with 1,000 each") as run:
+        peers = [patient(server) for _ in range(16)]
         for peer in peers:
             for _ in range(1000):
                 stream = peer.call(ENQUEUE_STREAM, end=False)
