@@ -136,7 +136,13 @@ def lose_request(proxy, acker):
 
 
 def dies(client, queue):
-    """The consumer's messages come back, and that was the last attempt."""
+    """The consumer's message comes back, and that was its last attempt. If the broker was not told in time that it was
+    in hands, it counts none: then another consumer gives it up.
+    """
+    eventually(lambda: contents(client, queue)[1] == 0, "the end of the lease")
+    if contents(client, queue) == (1, 0, 0):
+        with Inbox(client, queue, on_message=lambda message: message.reject("lost")) as other:
+            other.wait(1)
     eventually(lambda: contents(client, f"{queue}.dlq") == (1, 0, 0), "a dead letter")
 
 
