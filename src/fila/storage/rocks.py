@@ -108,7 +108,14 @@ class RocksStorage:
         self._reclaim = Reclaim(self._families)
         if not self._has_room():
             self._room.give_reserve()
-        self._open(AccessType.read_write())
+        try:
+            self._open(AccessType.read_write())
+        except StoreUnusable as cause:
+            if type(cause) is not StoreUnusable or not _is_full(str(cause)):
+                raise
+            self._remove_leftovers()
+            self._room.give_reserve()
+            self._open(AccessType.read_write())
         try:
             self.node = self._identify()
             self.folder.remember()
@@ -245,6 +252,17 @@ class RocksStorage:
         self._families += [self._db.get_column_family(_name(f)) for f in Family]
         self._handles += [self._db.get_column_family_handle(_name(f)) for f in Family]
 
+    def _remove_leftovers(self) -> None:
+        """Remove the files that a crash, or a start without enough room, left half written. RocksDB does so itself, but
+        only after it has opened the store, for which they leave no room.
+        """
+        self._open(AccessType.read_only(error_if_log_file_exist=False))
+        known = {Path(file["name"]).name for file in self._db.live_files()}
+        self._let_go()
+        for file in self._path.glob("*.sst"):
+            if file.name not in known:
+                file.unlink()
+
     def _write(self, batch: Batch) -> None:
         raw = self._raw(batch)
         self._unseen_bytes += raw.size_in_bytes()
@@ -275,7 +293,7 @@ class RocksStorage:
         return raw
 
     def _failed(self, reason: str) -> StoreFailed:
-        if any(words in reason.lower() for words in _NO_ROOM) or not self._has_room():
+        if _is_full(reason) or not self._has_room():
             return StoreFull("there is no room on the broker's disk; nothing was changed")
         return StoreFailed("the broker's store refused the write; nothing was changed")
 
@@ -393,6 +411,10 @@ def _walk(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
             strangers = 0
         detours += _DETOUR
     return values
+
+
+def _is_full(reason: str) -> bool:
+    return any(words in reason.lower() for words in _NO_ROOM)
 
 
 def _name(family: Family) -> str:

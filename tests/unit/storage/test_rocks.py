@@ -320,11 +320,22 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(path)], check=True)
 
 
+def fill_patiently(store, numbers):
+    """A write that is only put off is tried again, as the engine does."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            return fill(store, numbers)
+        except StoreBusy:
+            time.sleep(0.001)
+    pytest.fail("the store is busy for ever")
+
+
 def fill_up(store, count=0):
     """Write until nothing fits any more. Returns how many messages there are then."""
     while count < 1_000_000:
         try:
-            fill(store, range(count, count + 500))
+            fill_patiently(store, range(count, count + 500))
         except StoreFull:
             return count
         count += 500
@@ -343,7 +354,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(small_disk, write_buffer_by
         check(store, range(count))
         assert store.get_many(MESSAGES, [key(0), key(count)]) == [value(0), None]
     ballast.unlink()
-    fill(store, range(count, count + 500))
+    fill_patiently(store, range(count, count + 500))
     check(store, range(count + 500))
     store.close()
     again = RocksStorage(small_disk / "store")
@@ -379,6 +390,28 @@ def test_a_new_store_on_a_full_disk_is_refused(small_disk):
     fill(store, range(10))
     check(store, range(10))
     store.close()
+
+
+def test_files_that_a_crash_left_half_written_do_not_keep_a_store_from_opening(small_disk):
+    """They may fill the disk, and RocksDB removes them only after it has opened the store."""
+    path = small_disk / "store"
+    store = RocksStorage(path)
+    fill(store, range(500))
+    store._families[MESSAGES].flush(wait=True)
+    fill(store, range(500, 1_000))
+    store.close()
+    (path / "FILA_RESERVE").unlink(missing_ok=True)
+    kept = {file.name for file in path.glob("*.sst")}
+    leftover = path / "000999.sst"
+    with suppress(OSError), leftover.open("wb", buffering=0) as out:
+        while True:
+            out.write(bytes(4096))
+    again = RocksStorage(path)
+    check(again, range(1_000))
+    assert not leftover.exists()
+    assert kept <= {file.name for file in path.glob("*.sst")}
+    fill(again, range(1_000, 1_100))
+    again.close()
 
 
 def test_a_full_disk_can_be_closed(small_disk):
