@@ -153,14 +153,19 @@ def test_what_a_connection_held_is_free_when_it_ends():
     assert (room.held, server.connection.account.reservations) == (0, 0)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 300_000)), max_size=12), st.integers(500, 20_000))
-def test_every_request_arrives_whole_when_there_is_little_room(plan, piece):
-    """As long as somebody reads and answers, all get through, and nothing is left over."""
+CALLS = 4
+PLANS = st.lists(st.tuples(st.integers(0, CALLS - 1), st.integers(0, 300_000)), max_size=12)
+
+
+def send_and_read(plan, piece, shares):
+    """Send requests of so many bytes on so many calls, read and answer what arrives. Returns the pair, the room, and of
+    each call the server's end of it, what was sent and what arrived.
+    """
     pair = Pair(server={"stream_window": 65_535})
-    room = Room(Shares(server=700_000, peer=700_000, connection=500_000))
+    room = Room(shares)
     with_account(pair.server, room)
-    ends = [pair.open() for _ in range(4)]
-    sent, got = {number: [] for number in range(4)}, {number: [] for number in range(4)}
+    ends = [pair.open() for _ in range(CALLS)]
+    sent, got = [[] for _ in ends], [[] for _ in ends]
     for number, size in plan:
         sent[number].append(size)
         pair.client.send_message(ends[number][0], bytes(size))
@@ -173,8 +178,29 @@ def test_every_request_arrives_whole_when_there_is_little_room(plan, piece):
         room.serve_line(0.0)
         if not pair.server.connection.out and got == sent:
             break
-    assert got == sent
-    assert pair.server.verdict is None
-    for _, theirs in ends:
+    return pair, room, list(zip([theirs for _, theirs in ends], sent, got, strict=True))
+
+
+def check_nothing_is_held(pair, room, calls):
+    for theirs, _, _ in calls:
         pair.server.connection.reset(theirs, 0)
+    assert pair.server.verdict is None
     assert (room.held, pair.server.connection.account.reservations) == (0, 0)
+
+
+@given(PLANS, st.integers(500, 20_000))
+def test_every_request_arrives_whole_when_all_of_them_fit(plan, piece):
+    """As long as somebody reads and answers, nothing is left over. Nobody reads before all has come, in this test."""
+    most = sum(size for _, size in plan) + CALLS * 10_000
+    pair, room, calls = send_and_read(plan, piece, Shares(server=2 * most, peer=2 * most, connection=most))
+    assert [got for _, _, got in calls] == [sent for _, sent, _ in calls]
+    check_nothing_is_held(pair, room, calls)
+
+
+@given(PLANS, st.integers(500, 20_000))
+def test_a_request_arrives_whole_or_its_call_ends_when_there_is_little_room(plan, piece):
+    """Nobody waits for ever for those who wait, and nothing is left over."""
+    pair, room, calls = send_and_read(plan, piece, Shares(server=700_000, peer=700_000, connection=500_000))
+    for theirs, sent, got in calls:
+        assert got == sent or (theirs.id not in pair.server.connection.streams and got == sent[: len(got)])
+    check_nothing_is_held(pair, room, calls)
