@@ -18,6 +18,10 @@ def ignore_turn(_kind: str, _began: int, _describe: Callable[[], str]) -> None:
     """For those whom nobody watches."""
 
 
+def _describe_nothing() -> str:
+    return "a call that has ended"
+
+
 class Steps(Coroutine[Any, Any, None]):
     """A coroutine, each of whose steps is a turn of the kind "call"."""
 
@@ -29,11 +33,7 @@ class Steps(Coroutine[Any, Any, None]):
         self._describe = describe
 
     def send(self, value: Any) -> Any:
-        began = monotonic_ns()
-        try:
-            return self._coroutine.send(value)
-        finally:
-            self._on_turn("call", began, self._describe)
+        return self._step(self._coroutine.send, value)
 
     def throw(
         self,
@@ -42,11 +42,18 @@ class Steps(Coroutine[Any, Any, None]):
         trace: TracebackType | None = None,
     ) -> Any:
         del value, trace  # asyncio throws an exception alone
+        return self._step(self._coroutine.throw, kind)
+
+    def _step(self, step: Callable[[Any], Any], argument: Any) -> Any:
         began = monotonic_ns()
         try:
-            return self._coroutine.throw(kind)
-        finally:
+            waits_for = step(argument)
+        except BaseException:  # it has ended
             self._on_turn("call", began, self._describe)
+            self._describe = _describe_nothing  # the call that it asked holds it: no cycle is left to be collected
+            raise
+        self._on_turn("call", began, self._describe)
+        return waits_for
 
     def close(self) -> None:
         self._coroutine.close()
