@@ -70,10 +70,11 @@ def assert_held(run):
     assert run.canary.health.p50_ms - run.alone.p50_ms < MOST_DELAY_MS  # the slowest of all depend on the machine
 
 
-def test_requests_one_byte_short_of_their_end(server, attack):
+@pytest.mark.parametrize("connections", [6, pytest.param(15, marks=pytest.mark.slow)])
+def test_requests_one_byte_short_of_their_end(server, attack, connections):
     """Windows are given for as many as there is room for; the others wait, and what stalls gives way."""
-    with attack("requests one byte short of 16 MiB", "6 connections with 20 each") as run:
-        peers = [patient(server) for _ in range(6)]
+    with attack("requests one byte short of 16 MiB", f"{connections} connections with 20 each") as run:
+        peers = [patient(server) for _ in range(connections)]
         for peer in peers:
             streams = [peer.call(ENQUEUE_BATCH, end=False) for _ in range(20)]
             send_as_allowed(peer, streams, 16 * MIB - 10, within_s=2.0)
@@ -98,10 +99,11 @@ def test_batches_released_together(server, attack):
     assert_held(run)
 
 
-def test_small_parts_of_many_requests(server, attack):
+@pytest.mark.parametrize("connections", [16, pytest.param(100, marks=pytest.mark.slow)])
+def test_small_parts_of_many_requests(server, attack, connections):
     """A window full of each, and no more: as many as would be a gigabyte."""
-    with attack("windows full of requests that never end", "16 connections with 1,000 each") as run:
-        peers = [patient(server) for _ in range(16)]
+    with attack("windows full of requests that never end", f"{connections} connections with 1,000 each") as run:
+        peers = [patient(server) for _ in range(connections)]
         for peer in peers:
             for _ in range(1000):
                 stream = peer.call(ENQUEUE_STREAM, end=False)
@@ -114,25 +116,27 @@ def test_small_parts_of_many_requests(server, attack):
 
 
 @pytest.mark.parametrize("window", [0, 1])
-def test_responses_that_nobody_takes(filled, attack, window):
+@pytest.mark.parametrize("calls", [300, pytest.param(900, marks=pytest.mark.slow)])
+def test_responses_that_nobody_takes(filled, attack, window, calls):
     """The store is read when the window is open, and no more than there is room for."""
     request = pb.ReadQueueRequest(queue="large").SerializeToString()
-    with attack("reads of 4 MiB messages that nobody takes", f"300 calls, windows of {window}") as run:
+    with attack("reads of 4 MiB messages that nobody takes", f"{calls} calls, windows of {window}") as run:
         peer = patient(filled, greet=False)
         peer.send(frames.PREFACE, frames.settings({frames.INITIAL_WINDOW_SIZE: window}))
-        for _ in range(300):
+        for _ in range(calls):
             peer.call(READ_QUEUE, request)
         run.canary.await_calls(100)
         peer.close()
     assert_held(run)
 
 
-def test_open_windows_behind_a_socket_that_nobody_reads(filled, attack):
+@pytest.mark.parametrize("connections", [60, pytest.param(100, marks=pytest.mark.slow)])
+def test_open_windows_behind_a_socket_that_nobody_reads(filled, attack, connections):
     """What TCP does not take is counted as well."""
     request = pb.ReadQueueRequest(queue="large").SerializeToString()
-    with attack("reads of 4 MiB messages, socket not read", "60 connections with 10 calls each") as run:
+    with attack("reads of 4 MiB messages, socket not read", f"{connections} connections with 10 calls each") as run:
         peers = []
-        for _ in range(60):
+        for _ in range(connections):
             peer = patient(filled, greet=False, receive_buffer=4096)
             peer.send(frames.PREFACE, frames.settings({frames.INITIAL_WINDOW_SIZE: frames.MAX_WINDOW}))
             peer.send(frames.window_update(0, 1 << 30))
