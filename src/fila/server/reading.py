@@ -26,6 +26,9 @@ class Reading:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._readers = broker.readers
+        #: Who reads the store: one reader in a turn of the event loop, however many there are, so that consumers and
+        #: producers have theirs in between. A response of 4 MiB takes some 5 ms.
+        self._turn = asyncio.Lock()
 
     async def claim(self, request: pb.ClaimRequest, _: Context) -> pb.ClaimResponse:
         claim = await self._readers.claim(
@@ -55,13 +58,14 @@ class Reading:
         behind = 0
         while True:
             await context.room(room_for(self._broker, queue, RESPONSE_BYTES))
-            piece, position = next(pieces, ([], behind))
+            async with self._turn:
+                await asyncio.sleep(0)
+                piece, position = next(pieces, ([], behind))
             if not piece:
                 break
             size = _bytes(piece)
             if response.is_full_with(size):
                 await context.write(response.take(pb.ReadClaimResponse(next=behind)))
-                await asyncio.sleep(0)
             response.add(piece, size)
             behind = position
         if response.size:
@@ -103,7 +107,9 @@ class Reading:
         found = self._readers.look(request.queue, query, request.part, request.parts or 1)
         while True:
             await context.room(room_for(self._broker, queue, RESPONSE_BYTES))
-            piece = await anext(found, None)
+            async with self._turn:
+                await asyncio.sleep(0)
+                piece = await anext(found, None)
             if piece is None:
                 break
             for some in _by_size(piece[:left]):
