@@ -103,3 +103,26 @@ def test_a_watcher_does_not_delay_a_stop(server):
         closed.call(ADMIN + "ListQueues", listing)
         watcher.read(0.3)
         server.stop(timeout=8)  # the grace is 10 s
+
+
+def test_acks_of_messages_that_nobody_holds_beside_a_canary(server, attack):
+    """Each is looked up in the store, a few in a tick."""
+    with Client(server.addr) as client:
+        client.create_queue("orders")
+        ids = [client.enqueue("orders", None, b"waits") for _ in range(100)]
+    known = service_pb2.SettleRequest(
+        sequence=1, acks=[service_pb2.AckGroup(queue="orders", message_ids=ids * 15)]
+    ).SerializeToString()
+    with attack("acks of messages that nobody holds", "8 peers, 8 batches of 1,500 each") as run:
+        peers = [Peer(server.addr) for _ in range(8)]
+        for peer in peers:
+            for _ in range(8):
+                peer.call(SERVICE + "Settle", known)
+        run.canary.await_calls(100)
+        for peer in peers:
+            peer.close()
+    assert run.canary.health.failed == 0
+    assert run.growth.most < MOST_MEMORY
+    assert run.canary.health.p50_ms - run.alone.p50_ms < MOST_DELAY_MS
+    with Client(server.addr) as client:
+        assert client.queue_stats("orders").summary.depth == 100
