@@ -52,8 +52,9 @@ class Method:
     gives_stream: bool = False
     #: The largest request; None: as large as the connection takes any.
     max_request_bytes: int | None = None
-    #: Whether its requests may be large, and are let in one after the other.
-    bulk: bool = False
+    #: Whether its requests may be large, and are let in one after the other: how much work a byte of them is, beside a
+    #: byte of a batch of messages. 0: they are small.
+    bulk: int = 0
     #: Whether its response may be large, and is made when there is room for it.
     large: bool = False
     standing: bool = False
@@ -106,7 +107,7 @@ class Context(Stream):
         self._details = ""
         self._trailing: Metadata = ()
         self._started = False
-        #: Bytes of the request that was let in, and of the one that waits for it.
+        #: Work of the request that was let in, and of the one that waits for it.
         self._inside = 0
         self._queued = 0
         self._gone = False
@@ -339,25 +340,26 @@ class Context(Stream):
             return True
         if self._queued or self._gone:
             return False
-        if self._server.gate.enter(account, size, self._admitted):
-            self._inside = size
+        work = size * self._method.bulk
+        if self._server.gate.enter(account, work, self._admitted):
+            self._inside = work
             return True
-        self._queued = size
+        self._queued = work
         return False
 
     def _admitted(self) -> bool:
-        size, self._queued = self._queued, 0
+        work, self._queued = self._queued, 0
         if self._gone or not self.messages or not self.ready_to_send():
             return False
-        self._inside = size
+        self._inside = work
         self._server.loop.call_soon(self.readable)
         return True
 
     def _leave(self) -> None:
         """What was decoded last is answered, or will not be."""
         if self._inside:
-            size, self._inside = self._inside, 0
-            self._server.gate.leave(size)
+            work, self._inside = self._inside, 0
+            self._server.gate.leave(work)
 
     def _refuse(self, answer: bytes) -> NoReturn:
         """End what is no call of gRPC with an answer of HTTP. Raises Aborted."""
