@@ -246,8 +246,11 @@ class TelemetryConfig(Section):
     service_name: str = _name("fila")
     #: How often metrics go to the collector.
     metrics_interval_ms: int = _whole(10_000, 100, 3_600_000)
-    #: Whether spans of sampled messages go to the collector.
+    #: Whether spans go to the collector.
     traces: bool = _yes_no(default=True)
+    #: Of each kind of operation (enqueue, lease, ack, nack), how many a second are traced although neither the producer
+    #: nor the caller says anything about a trace. 0: none.
+    own_traces_per_second: int = _whole(10, 0, 100_000)
     #: Where Prometheus finds /metrics, and probes /healthz and /readyz. Empty: nowhere.
     prometheus_listen: str = _address_or_none("")
     #: Queues that have series of their own, dead-letter queues included; the others are told together.

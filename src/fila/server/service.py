@@ -172,7 +172,7 @@ class FilaService:
         acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
         nacks = [codec.read_nack(nack) for nack in request.nacks]
         sequence, began = request.sequence, self._broker.now()
-        settling = self._tracer.settling(acks, nacks, caller) if self._tracer is not None else None
+        settling = self._tracer.settling(acks, nacks, caller, began) if self._tracer is not None else None
 
         def encode(failures: list[Failure]) -> pb.SettleResponse:
             if self._tracer is not None:
@@ -185,10 +185,11 @@ class FilaService:
         self, context: Context, acks: list[AckGroup], nacks: list[Nack], extends: Sequence[ExtendGroup] = ()
     ) -> list[Failure]:
         began = self._broker.now()
-        settling = self._tracer.settling(acks, nacks, caller_of(context)) if self._tracer is not None else None
+        tracer = self._tracer
+        settling = tracer.settling(acks, nacks, caller_of(context), began) if tracer is not None else None
         failures = await self._broker.settle(lambda reply: Settle(reply, acks, nacks, list(extends)))
-        if self._tracer is not None:
-            self._tracer.settled(acks, nacks, failures, began, self._broker.now(), settling)
+        if tracer is not None:
+            tracer.settled(acks, nacks, failures, began, self._broker.now(), settling)
         return failures
 
 

@@ -10,7 +10,7 @@ from fila.broker.commands import Incoming
 from fila.config import LimitsConfig
 from fila.server.codec import add_header
 from fila.server.types import Context
-from fila.telemetry.tracing import HEADER, Parent, read_parent
+from fila.telemetry.tracing import HEADER, UNSAMPLED, Parent, read_parent
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 _ROOM = 80
@@ -18,9 +18,9 @@ _ROOM = 80
 
 
 def caller_of(context: Context) -> Parent | None:
-    """Who makes the call, if they are being traced and sampled."""
+    """Who makes the call, if they are being traced."""
     found = _traceparent(context)
-    return None if found is None else read_parent(found)
+    return None if found is None else read_parent(found) or UNSAMPLED
 
 
 def adopt_trace(messages: list[Incoming], context: Context, limits: LimitsConfig) -> None:

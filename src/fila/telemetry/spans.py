@@ -21,7 +21,8 @@ from fila.telemetry.otlp import SCOPE, TIMEOUT_S
 from fila.telemetry.tracing import Note, Parent
 
 NS_PER_MS = 1_000_000
-_FLAGS = 1 | SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SpanFlags.SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
+_SAMPLED = 1
+_FLAGS = _SAMPLED | SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK | SpanFlags.SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK
 """Sampled, and its parent is in another process."""
 
 
@@ -66,7 +67,7 @@ def _span(note: Note) -> Span:
         trace_id=bytes.fromhex(note.parent.trace),
         span_id=(getrandbits(64) or 1).to_bytes(8, "big"),
         parent_span_id=bytes.fromhex(note.parent.span),
-        flags=_FLAGS,
+        flags=_FLAGS if note.parent.span else _SAMPLED,
         name=f"fila.{note.operation.value}",
         kind=Span.SPAN_KIND_SERVER,
         start_time_unix_nano=note.began,

@@ -62,7 +62,8 @@ class Telemetry:
         self.serving = False
         """Set by the server once clients can reach it."""
         self.prometheus_port = 0
-        self.tracer = Tracer(broker.state) if config.otlp_endpoint and config.traces else None
+        traces = config.otlp_endpoint and config.traces
+        self.tracer = Tracer(broker.state, config.own_traces_per_second) if traces else None
         """Notes spans; None when nobody wants them."""
 
     async def start(self) -> None:

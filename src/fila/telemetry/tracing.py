@@ -6,7 +6,11 @@ gets the header with the message and goes on with the trace.
 
 A caller that is being traced sends `traceparent` as metadata of its call, be it of one message or a stream. What the
 call leases, acks or nacks is then a child of the caller's span, with a link to the producer's. What it enqueues is
-a child of the span that the message names, or else of the caller's. The broker begins no traces of its own.
+a child of the span that the message names, or else of the caller's.
+
+When neither says anything, the broker begins a trace of its own, of that one operation: so many a second of each kind
+and no more, so that all is traced where little happens, and traces cost next to nothing where much does. Whoever says
+that its trace is not sampled is not traced.
 
 Rules of this file:
 - A message without the header costs one lookup, a call without the metadata one more. Notes are plain tuples; what a
@@ -18,6 +22,7 @@ Rules of this file:
 import re
 from collections.abc import Sequence
 from enum import Enum
+from random import getrandbits
 from typing import NamedTuple
 
 from fila.broker.commands import AckGroup, Failure, Incoming, Nack, Outcome
@@ -29,6 +34,7 @@ from fila.core.pending import Lane
 HEADER = "traceparent"
 MAX_NOTES = 20_000
 MAX_HELD = 20_000
+NS_PER_S = 1_000_000_000
 
 SEARCHED_BYTES = 1024
 """How much of a stored message is searched for the header. Headers come first."""
@@ -52,6 +58,11 @@ class Parent(NamedTuple):
 
     trace: str
     span: str
+    """Empty for a trace that begins here"""
+
+
+UNSAMPLED = Parent("", "")
+"""A caller that is in a trace which is not sampled."""
 
 
 class Note(NamedTuple):
@@ -78,10 +89,11 @@ class Held(NamedTuple):
 
 
 class Settling(NamedTuple):
-    """Who settles, if they are traced, and the fairness keys of what they settle, by message."""
+    """Who settles, if they are traced; the fairness keys of what they settle, and the traces that begin, by message."""
 
     caller: Parent | None
     keys: dict[str, str]
+    begun: dict[str, Parent]
 
 
 def _link(parent: Parent, producer: Parent | None) -> Parent | None:
@@ -97,7 +109,11 @@ def read_parent(text: str) -> Parent | None:
 class Tracer:
     """Notes spans. Lives on the broker's event loop."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, own_a_second: int = 0) -> None:
+        """`own_a_second` traces of each operation are begun at most, where nobody says whether to trace it."""
+        self._own_a_second = own_a_second
+        self._begun: dict[Operation, tuple[int, int]] = dict.fromkeys(Operation, (0, 0))
+        """In which second how many were begun"""
         self._queues = state.queues
         self._ids = state.ids
         self._notes: list[Note] = []
@@ -119,10 +135,14 @@ class Tracer:
         caller: Parent | None = None,
     ) -> None:
         """A batch was answered."""
+        own = caller is None
         for message, outcome in zip(messages, outcomes, strict=True):
             text = message.headers.get(HEADER)
             parent = read_parent(text) if text else caller
-            if parent is None:
+            if own and not text:
+                parent = self._begin(Operation.ENQUEUE, began)
+                own = parent is not None
+            if parent is None or parent is UNSAMPLED:
                 continue
             if not isinstance(outcome, int):
                 error = type(outcome).__name__
@@ -143,13 +163,16 @@ class Tracer:
         caller: Parent | None = None,
     ) -> None:
         """Messages went to a consumer, with their records."""
+        own = caller is None
+        sampled = caller if caller is not UNSAMPLED else None
         for seq, lane, record in messages:
             at = record.find(_ENCODED, 0, SEARCHED_BYTES)
-            if at < 0 and caller is None:
-                continue
             value = record[at + len(_ENCODED) : at + len(_ENCODED) + _VALUE_BYTES] if at >= 0 else b""
-            producer = read_parent(value.decode("ascii", "replace"))
-            parent = caller or producer
+            producer = read_parent(value.decode("ascii", "replace")) if value else None
+            parent = sampled or producer
+            if own and not value:
+                parent = self._begin(Operation.LEASE, began)
+                own = parent is not None
             if parent is None:
                 continue
             message_id, key = self._ids.text(seq), lane.key.name
@@ -158,19 +181,25 @@ class Tracer:
             wait, link = queue.ledger.answer(seq), _link(parent, producer)
             self._note(Note(Operation.LEASE, parent, queue.name, message_id, key, began, ended, wait=wait, link=link))
 
-    def settling(self, acks: list[AckGroup], nacks: list[Nack], caller: Parent | None) -> "Settling":
+    def settling(self, acks: list[AckGroup], nacks: list[Nack], caller: Parent | None, now: int) -> "Settling":
         """A consumer says what becomes of messages, and the broker has not yet done it."""
-        if caller is None:
-            return Settling(None, {})
-        named = [(group.queue, message_id) for group in acks for message_id in group.message_ids]
-        named += [(nack.queue, nack.message_id) for nack in nacks]
         keys: dict[str, str] = {}
-        for name, message_id in named:
+        begun: dict[str, Parent] = {}
+        if caller is UNSAMPLED or (caller is None and not self._may_begin(now)):
+            return Settling(None, keys, begun)
+        for operation, name, message_id in _named(acks, nacks):
+            if caller is None:
+                own = self._begin(operation, now) if message_id not in self._held else None
+                if own is None:
+                    if not self._may_begin(now):
+                        break
+                    continue
+                begun[message_id] = own
             queue, seq = self._queues.get(name), self._ids.seq(message_id)
             if queue is not None and seq is not None and seq in queue.leases:
                 (lane,) = queue.leases.lanes([seq])
                 keys[message_id] = lane.key.name
-        return Settling(caller, keys)
+        return Settling(caller, keys, begun)
 
     def settled(
         self,
@@ -182,20 +211,35 @@ class Tracer:
         settling: "Settling | None" = None,
     ) -> None:
         """A consumer was told what became of messages."""
-        caller, keys = settling or Settling(None, {})
-        if caller is None and not self._held:
+        caller, keys, begun = settling or Settling(None, {}, {})
+        if caller is None and not self._held and not begun:
             return
         failed = {failure.message_id: type(failure.error).__name__ for failure in failures}
-        ends = [(Operation.ACK, group.queue, message_id) for group in acks for message_id in group.message_ids]
-        ends += [(Operation.NACK, nack.queue, nack.message_id) for nack in nacks]
-        for operation, queue, message_id in ends:
+        for operation, queue, message_id in _named(acks, nacks):
             held = self._held.pop(message_id, None)
             producer = None if held is None else held.parent
-            parent = caller or producer
+            parent = caller or producer or begun.get(message_id)
             if parent is not None:
                 key = held.fairness_key if held is not None else keys.get(message_id, "")
                 error, link = failed.get(message_id, ""), _link(parent, producer)
                 self._note(Note(operation, parent, queue, message_id, key, began, ended, error, link=link))
+
+    def _begin(self, operation: Operation, now: int) -> Parent | None:
+        """A new trace, if there were not too many in this second."""
+        if not self._own_a_second:
+            return None
+        second, count = self._begun[operation]
+        if second != now // NS_PER_S:
+            second, count = now // NS_PER_S, 0
+        if count >= self._own_a_second:
+            return None
+        self._begun[operation] = (second, count + 1)
+        return Parent(f"{getrandbits(128) or 1:032x}", "")
+
+    def _may_begin(self, now: int) -> bool:
+        """Whether a trace of some settlement may begin in this second."""
+        limit, second = self._own_a_second, now // NS_PER_S
+        return any(self._begun[each] < (second, limit) for each in (Operation.ACK, Operation.NACK)) and limit > 0
 
     def _hold(self, message_id: str, held: Held) -> None:
         self._held.pop(message_id, None)
@@ -209,3 +253,9 @@ class Tracer:
         else:
             self.noted += 1
             self._notes.append(note)
+
+
+def _named(acks: list[AckGroup], nacks: list[Nack]) -> list[tuple[Operation, str, str]]:
+    """What is settled: how, its queue and its id."""
+    named = [(Operation.ACK, group.queue, message_id) for group in acks for message_id in group.message_ids]
+    return named + [(Operation.NACK, nack.queue, nack.message_id) for nack in nacks]

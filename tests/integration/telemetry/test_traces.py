@@ -50,9 +50,18 @@ def attributes(span):
 
 @pytest.fixture
 def traced(collector, tmp_path):
-    with ServerProcess(tmp_path, config=f'[telemetry]\notlp_endpoint = "{collector.endpoint}"\n') as server:
+    """Traces what others trace, and nothing else."""
+    config = f'[telemetry]\notlp_endpoint = "{collector.endpoint}"\nown_traces_per_second = 0\n'
+    with ServerProcess(tmp_path, config=config) as server:
         yield server
         print(server.log)
+
+
+@pytest.fixture
+def curious(collector, tmp_path):
+    """Traces by itself, as a server does unless it is told otherwise."""
+    with ServerProcess(tmp_path, config=f'[telemetry]\notlp_endpoint = "{collector.endpoint}"\n') as server:
+        yield server
 
 
 def test_one_trace_shows_producer_broker_and_consumer(collector, traced):
@@ -253,3 +262,29 @@ def test_a_traced_consumer_of_a_traced_message_links_to_its_producer(collector, 
         assert int.from_bytes(spans[name].trace_id, "big") == 7
         (link,) = spans[name].links
         assert (link.trace_id.hex(), link.span_id.hex()) == (TRACE, SPAN)
+
+
+def test_what_nobody_traces_is_traced_by_the_broker(collector, curious):
+    """A trace for each operation, for a client that knows nothing of traces."""
+    with Client(curious.addr, timeout=30) as client:
+        client.create_queue("q", fairness_header="tenant")
+        ids = [client.enqueue("q", {"tenant": "acme"}) for _ in range(2)]
+        with client.consume("q") as messages:
+            next(messages).ack()
+            next(messages).nack("no", delay_ms=60_000)
+    spans = eventually(lambda: collector.spans if len(collector.spans) == 6 else None, "six spans")
+    names = [span.name for _, span in spans]
+    assert sorted(names) == ["fila.ack", "fila.enqueue", "fila.enqueue", "fila.lease", "fila.lease", "fila.nack"]
+    assert {span.parent_span_id for _, span in spans} == {b""}
+    assert len({span.trace_id for _, span in spans}) == 6
+    for _, span in spans:
+        shown = attributes(span)
+        assert (shown["queue_id"], shown["fairness_key"]) == ("q", "acme")
+        assert shown["msg_id"] in ids
+
+
+@pytest.mark.parametrize("settle", [ack, settle_nack])
+def test_a_broker_that_traces_by_itself_leaves_out_whom_others_do_not_sample(collector, curious, settle):
+    takes_and_settles(curious, settle, context(7, "00"), context(8, "00"))
+    assert curious.stop() == 0
+    assert [span.name for _, span in collector.spans] == ["fila.enqueue"]

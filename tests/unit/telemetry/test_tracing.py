@@ -222,3 +222,33 @@ def test_a_wait_that_nobody_fetched_gives_way_to_the_next_one():
     (seq,) = driver.places()
     assert round(queue.ledger.answer(seq).whole / MS) == 250
     assert queue.ledger.answer(seq) is None
+
+
+def test_the_broker_begins_so_many_traces_a_second_of_each_operation_and_no_more():
+    """Whoever is in a trace that is not sampled is left out and uses up nothing."""
+    tracer = Tracer(DRIVER.state, own_a_second=2)
+    second = 1_000_000_000
+    numbers = range(START, START + 5)
+
+    def work(began):
+        tracer.enqueued([sent(UNSAMPLED), *[sent("")] * 4], numbers, began, began + 1)
+        tracer.leased(QUEUE, [(seq, LANE, stored("")) for seq in numbers], began, began + 1)
+        acks = [AckGroup("q", [IDS.text(seq) for seq in numbers])]
+        tracer.leased(QUEUE, [(START, LANE, stored(""))], began, began + 1, tracing.UNSAMPLED)
+        for caller in (tracing.UNSAMPLED, None):
+            settling = tracer.settling(acks, [], caller, began)
+            tracer.settled(acks, [], [], began, began + 1, settling)
+        return [note.operation for note in tracer.take()]
+
+    twice = [Operation.ENQUEUE] * 2 + [Operation.LEASE] * 2 + [Operation.ACK] * 2
+    assert work(5 * second) == twice
+    assert work(5 * second + 1) == []
+    assert work(6 * second) == twice
+
+
+def test_a_trace_that_begins_here_has_no_parent():
+    tracer = Tracer(DRIVER.state, own_a_second=1)
+    tracer.enqueued([sent("")], [START], 1, 2)
+    (note,) = tracer.take()
+    assert note.parent.span == ""
+    assert int(note.parent.trace, 16)
