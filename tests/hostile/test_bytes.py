@@ -9,6 +9,7 @@ import time
 import pytest
 
 from fila import Client
+from fila.server.app import STREAM_WINDOW
 from fila.testing import ServerProcess
 from fila.v1 import service_pb2 as pb
 from fila.wire import frames
@@ -40,7 +41,7 @@ def given(said):
 def send_as_allowed(peer, streams, size, within_s=6.0):
     """Send a message of so many bytes on each stream, all but its last byte, as the server gives window."""
     left = {stream: prefixed(bytes(size))[:-1] for stream in streams}
-    windows = dict.fromkeys(streams, frames.DEFAULT_WINDOW)
+    windows = dict.fromkeys(streams, STREAM_WINDOW)
     until = time.monotonic() + within_s
     while time.monotonic() < until and any(left.values()):
         for stream in streams:
@@ -99,15 +100,19 @@ def test_batches_released_together(server, attack):
     assert_held(run)
 
 
-@pytest.mark.parametrize("connections", [16, pytest.param(100, marks=pytest.mark.slow)])
-def test_small_parts_of_many_requests(server, attack, connections):
-    """A window full of each, and no more: as many as would be a gigabyte."""
-    with attack("windows full of requests that never end", f"{connections} connections with 1,000 each") as run:
+@pytest.mark.parametrize(
+    "connections,calls,size",
+    [(16, 1000, 65_535), (20, 20, MIB), pytest.param(100, 1000, 65_535, marks=pytest.mark.slow)],
+)
+def test_small_parts_of_many_requests(server, attack, connections, calls, size):
+    """As much of each as its window takes, and no more: as many as would be a gigabyte, or half of one."""
+    part = prefixed(bytes(2 * MIB))[:size]
+    with attack(f"requests that never end, {size:,} bytes of each", f"{connections} connections with {calls:,}") as run:
         peers = [patient(server) for _ in range(connections)]
         for peer in peers:
-            for _ in range(1000):
+            for _ in range(calls):
                 stream = peer.call(ENQUEUE_STREAM, end=False)
-                if not peer.send(*data_frames(stream, prefixed(bytes(1 * MIB))[:65_535])):
+                if not peer.send(*data_frames(stream, part)):
                     break
         run.canary.await_calls(100)
         for peer in peers:

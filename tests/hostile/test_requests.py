@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from fila import Client
+from fila.server.app import STREAM_WINDOW
 from fila.testing import ServerProcess
 from fila.v1 import admin_pb2, service_pb2
 from fila.wire import frames
@@ -31,7 +32,7 @@ BOMBS = {
 
 def send_all(peer, stream, content):
     """As the server gives window."""
-    window, at, until = frames.DEFAULT_WINDOW, 0, time.monotonic() + 10
+    window, at, until = STREAM_WINDOW, 0, time.monotonic() + 10
     while at < len(content) and time.monotonic() < until:
         part = content[at : at + min(window, 16_384)]
         if part:
