@@ -211,19 +211,15 @@ def _status(pid: int, field: str) -> int:
 class Growth:
     """How much memory a process took beyond what it had before."""
 
-    pid: int
     before: int
     most: int = 0
-
-    def now(self) -> int:
-        return memory(self.pid) - self.before
 
 
 @contextmanager
 def watched(pid: int) -> Iterator[Growth]:
     """The growth of a process while the block runs; `most` is its peak, known at the end of the block."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")  # the high-water mark starts anew
-    growth = Growth(pid, memory(pid))
+    growth = Growth(memory(pid))
     try:
         yield growth
     finally:

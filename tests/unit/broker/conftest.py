@@ -11,3 +11,13 @@ def driver():
     driver = Driver()
     driver.create("q", fairness_header="tenant", weight_header="weight")
     return driver
+
+
+@pytest.fixture
+def held(driver):
+    """A message that a consumer holds."""
+    driver.send("q", b"body")
+    driver.consumer = driver.join("q")
+    driver.settle_down()
+    (got,) = driver.consumer.take()
+    return got

@@ -16,15 +16,6 @@ def driver():
     return driver
 
 
-@pytest.fixture
-def held(driver):
-    driver.send("q", b"body")
-    driver.consumer = driver.join("q")
-    driver.settle_down()
-    (got,) = driver.consumer.take()
-    return got
-
-
 def bury(driver):
     driver.leave(driver.consumer)
     driver.settle_down()

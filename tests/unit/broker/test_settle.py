@@ -8,16 +8,6 @@ from fila.storage.base import Family
 from tests.helpers.broker import MS, Driver
 
 
-@pytest.fixture
-def held(driver):
-    """A message that a consumer holds."""
-    driver.send("q", b"body")
-    driver.consumer = driver.join("q")
-    driver.settle_down()
-    (got,) = driver.consumer.take()
-    return got
-
-
 def errors(failures):
     return [type(failure.error) for failure in failures]
 
