@@ -1,22 +1,25 @@
-"""Planning claims: making them, acking them, extending them.
+"""Claims: making them, acking them, extending them, and dropping their group.
 
 A claim may be larger than what one tick may do, so it is made in parts, each leased by a grant of its own, and each
 durable with the claim's record. Whoever asks for a claim that is only partly made goes on making it, also after a
 crash. An ack is one write, of the group's new floor; the messages leave the store after it, a part in a tick.
 
 All commands here have a tick to themselves. Removing what was acked is a chore, which shares its tick with others.
+Each change of memory is an effect of its own (`GroupChange`, `ClaimPart`, `ClaimChange`, `ClaimEnd`, `PartRemoval`,
+`ClaimExtension`, `GroupDrop`), since a command makes several of them or only some.
 """
 
 from array import array
 from dataclasses import dataclass, replace
-from functools import partial
 
+from fila.broker.ack import plan_done
 from fila.broker.admission import check_name
 from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
+from fila.broker.delivery import Delivery
+from fila.broker.grants import put_grant
 from fila.broker.queue import QueueState
-from fila.broker.settle import plan_done, put_grant
 from fila.broker.state import BrokerState
-from fila.broker.tick import Delivery, Tick
+from fila.broker.tick import Chore, Effect, Tick
 from fila.config import LimitsConfig
 from fila.core.claims import Claim, ClaimState, Group, Part
 from fila.core.consumers import Consumer
@@ -25,6 +28,7 @@ from fila.core.ids import NS_PER_MS
 from fila.core.leases import Grant
 from fila.storage import codec, keys
 from fila.storage.base import Family
+from fila.storage.records import ClaimRecord, GroupRecord
 
 DEFAULT_LEASE_MS = 900_000
 """Long enough for a reader to be restarted: what expires is read twice."""
@@ -71,16 +75,16 @@ def find_claim(queue: QueueState, name: str, number: int) -> Claim:
     if claim is None:
         raise _never_made(group, number)
     if not claim.sealed:
-        raise NotNow(f"claim {number} of group {quoted(name)} is being made: ask for it by Claim")
+        raise NotNow(f"claim {number} of group {quoted(name)} is not complete yet; call Claim again")
     return claim
 
 
-def plan_claim(state: BrokerState, tick: Tick, command: MakeClaim) -> Making:
+def plan_claim(tick: Tick, command: MakeClaim) -> Making:
     """Make a claim, or a part of it, or find the one that there is.
 
     Raises QueueNotFound, InvalidArgument, LimitExceeded, Fenced or ClaimLost.
     """
-    queue, limits = state.queue(command.queue), state.limits
+    queue, limits = tick.state.queue(command.queue), tick.state.limits
     if command.most > limits.max_claim_messages:
         raise LimitExceeded(f"max_messages is {command.most}, {limits.max_claim_messages} are allowed")
     lease_ns = _lease_ns(command.lease_ms, limits)
@@ -91,29 +95,56 @@ def plan_claim(state: BrokerState, tick: Tick, command: MakeClaim) -> Making:
         raise _never_made(group, command.after)
     claim = group.claims.get(command.after + 1)
     if claim is not None and (claim.sealed or claim.state(tick.now) is ClaimState.EXPIRED):
-        _seal(tick, queue, claim, sealed=True)
-        _set_group(tick, queue, group, command.epoch)
+        _plan_change(tick, queue, claim, sealed=True)
+        _plan_group(tick, queue, group, command.epoch)
         return Making(claim, done=True)
     if claim is None:
         if group.last - group.floor >= limits.max_claims:
-            raise LimitExceeded(f"group {quoted(group.name)} has {limits.max_claims} claims that are not acked")
+            raise LimitExceeded(
+                f"group {quoted(group.name)} has {limits.max_claims} claims that are not acked; ack some first"
+            )
         claim = Claim(group, group.last + 1, 0, tick.now, tick.now + lease_ns)
-    return _plan_part(state, tick, queue, claim, command)
+    return _plan_part(tick, queue, claim, command)
 
 
-def _plan_part(state: BrokerState, tick: Tick, queue: QueueState, claim: Claim, command: MakeClaim) -> Making:
-    group = claim.group
-    if len(queue.suspects) and not len(queue.consumers):  # a claim is of many, and nobody else would try them alone
-        tick.on_commit.append(queue.clear_suspects)
+@dataclass(slots=True)
+class SuspectsCleared(Effect):
+    """A claim is of many messages, and where no consumer is, nobody else would try suspects alone."""
+
+    queue: QueueState
+
+    def commit(self, _: Tick) -> None:
+        self.queue.clear_suspects()
+
+
+@dataclass(slots=True)
+class ClaimPart(Effect):
+    """Some more messages of a claim."""
+
+    claim: Claim
+    part: Part
+    token: int
+
+    def commit(self, _: Tick) -> None:
+        claim = self.claim
+        claim.token = self.token
+        claim.parts.append(self.part)
+        claim.group.claims[claim.number] = claim
+
+
+def _plan_part(tick: Tick, queue: QueueState, claim: Claim, command: MakeClaim) -> Making:
+    state, group = tick.state, claim.group
+    if len(queue.suspects) and not len(queue.consumers):
+        tick.add(SuspectsCleared(queue))
     wanted = max(0, (command.most or state.limits.max_claim_messages) - claim.size)
     limit = 0 if queue.record.paused else max(0, min(wanted, PART_MESSAGES, queue.ready))
     selection = queue.drr.select(limit, tick.now, command.cap or None)
     delivery = Delivery(queue, selection)
-    tick.delivered.append(delivery)
+    tick.add(delivery)
     chosen = len(selection.messages)
     done = chosen in (wanted, queue.ready) or (chosen < limit and not selection.unfinished) or queue.record.paused
     if not chosen and not claim.parts:
-        _set_group(tick, queue, group, command.epoch)
+        _plan_group(tick, queue, group, command.epoch)
         return Making(None, done)
     if chosen:
         number = state.sequence.reserve(tick.now, 1)
@@ -121,37 +152,58 @@ def _plan_part(state: BrokerState, tick: Tick, queue: QueueState, claim: Claim, 
         claim_token = claim.token or number
         grant = Grant(number, claim_token, 0, claim.expires_at, members, claim=claim)
         part = Part(claim.size, array("Q", members), grant)
-        put_grant(tick, queue, grant)
+        put_grant(tick.batch, queue, grant)
         key = keys.claim_part(queue.name, group.name, claim.number, part.first)
         tick.batch.put(Family.CLAIMS, key, codec.claim_part(number, part.seqs))
         delivery.grants.append((Consumer(0, 0, lambda _: None, lambda _: None), grant))
-        tick.on_commit.append(partial(_add_part, claim, part, claim_token))
+        tick.add(ClaimPart(claim, part, claim_token))
     else:
         claim_token = claim.token
-    _seal(tick, queue, claim, sealed=done, token=claim_token)
-    _set_group(tick, queue, group, command.epoch, last=claim.number)
+    _plan_change(tick, queue, claim, sealed=done, token=claim_token)
+    _plan_group(tick, queue, group, command.epoch, last=claim.number)
     return Making(claim, done)
 
 
-def _add_part(claim: Claim, part: Part, token: int) -> None:
-    claim.token = token
-    claim.parts.append(part)
-    claim.group.claims[claim.number] = claim
+@dataclass(slots=True)
+class ClaimChange(Effect):
+    """Whether a claim is whole, so that readers may be told of it."""
+
+    claim: Claim
+    sealed: bool
+
+    def commit(self, _: Tick) -> None:
+        self.claim.sealed = self.sealed
 
 
-def _seal(tick: Tick, queue: QueueState, claim: Claim, *, sealed: bool, token: int = 0) -> None:
-    """Write a claim's record, unless it stands so already."""
+def _plan_change(tick: Tick, queue: QueueState, claim: Claim, *, sealed: bool, token: int = 0) -> None:
+    """Write a claim's record, unless it is sealed already."""
     if claim.sealed:
         return
-    record = codec.ClaimRecord(token or claim.token, claim.made_at, claim.expires_at, sealed)
+    record = ClaimRecord(token or claim.token, claim.made_at, claim.expires_at, sealed)
     tick.batch.put(Family.CLAIMS, keys.claim(queue.name, claim.group.name, claim.number), codec.claim(record))
-    tick.on_commit.append(lambda: setattr(claim, "sealed", sealed))
+    tick.add(ClaimChange(claim, sealed))
 
 
-def plan_ack_claims(state: BrokerState, tick: Tick, command: AckClaims) -> AckedClaims:
+@dataclass(slots=True)
+class ClaimEnd(Effect):
+    """Claims that are acked, and those that had expired before."""
+
+    queue: QueueState
+    acked: list[Claim]
+    expired: list[Claim]
+
+    def commit(self, tick: Tick) -> None:
+        for claim in self.expired:
+            del claim.group.claims[claim.number]
+        for claim in self.acked:
+            claim.acked = True
+            tick.chores.append(ClaimRemoval(self.queue, claim))
+
+
+def plan_ack_claims(tick: Tick, command: AckClaims) -> AckedClaims:
     """Raise the floor of a group. Raises QueueNotFound, InvalidArgument, Fenced, ClaimLost or NotNow."""
-    queue = state.queue(command.queue)
-    group = _enter(queue, command, state.limits, tick.now)
+    queue = tick.state.queue(command.queue)
+    group = _enter(queue, command, tick.state.limits, tick.now)
     if command.upto > group.last:
         raise _never_made(group, command.upto)
     ended = [claim for number, claim in group.claims.items() if group.floor < number <= command.upto]
@@ -159,82 +211,122 @@ def plan_ack_claims(state: BrokerState, tick: Tick, command: AckClaims) -> Acked
     acked = [claim for claim in ended if claim not in expired]
     for claim in acked:
         if not claim.sealed:
-            raise NotNow(f"claim {claim.number} of group {quoted(group.name)} is being made: nobody has read it")
+            raise NotNow(
+                f"claim {claim.number} of group {quoted(group.name)} is not complete yet, so it cannot be acked"
+            )
     for claim in expired:
         start = keys.claim(queue.name, group.name, claim.number)
         tick.batch.delete_range(Family.CLAIMS, start, keys.after(start))
-    _set_group(tick, queue, group, command.epoch, floor=max(command.upto, group.floor))
-    tick.on_commit.append(partial(_end, state, queue, acked, expired))
+    _plan_group(tick, queue, group, command.epoch, floor=max(command.upto, group.floor))
+    tick.add(ClaimEnd(queue, acked, expired))
     return AckedClaims(sum(claim.held for claim in acked), [claim.number for claim in expired])
 
 
-def _end(state: BrokerState, queue: QueueState, acked: list[Claim], expired: list[Claim]) -> None:
-    for claim in expired:
-        del claim.group.claims[claim.number]
-    for claim in acked:
-        claim.acked = True
-        state.chores.append(partial(plan_removal, state, queue, claim))
+@dataclass(slots=True)
+class PartRemoval(Effect):
+    """A part of an acked claim that is gone, and with the last one the claim."""
+
+    claim: Claim
+    part: Part | None
+    last: bool
+
+    def commit(self, _: Tick) -> None:
+        if self.part is not None:
+            self.claim.parts.remove(self.part)
+        if self.last:
+            self.claim.group.claims.pop(self.claim.number, None)
 
 
-def plan_removal(state: BrokerState, queue: QueueState, claim: Claim, tick: Tick) -> bool:
-    """Remove a part of what was acked. Returns whether that was the last. A chore."""
-    if state.queues.get(queue.name) is not queue:
-        return True
-    group = claim.group
-    if claim.parts:
-        part = claim.parts[0]
-        if part.grant is not None and part.grant.members:
-            plan_done(tick, queue, part.grant, list(part.grant.members))
-        tick.batch.delete(Family.CLAIMS, keys.claim_part(queue.name, group.name, claim.number, part.first))
-        tick.on_commit.append(lambda: claim.parts.remove(part))
-    if len(claim.parts) > 1:
-        return False
-    tick.batch.delete(Family.CLAIMS, keys.claim(queue.name, group.name, claim.number))
-    tick.on_commit.append(lambda: group.claims.pop(claim.number, None))
-    return True
+@dataclass(slots=True)
+class ClaimRemoval(Chore):
+    """Takes the messages of an acked claim out of the store, a part in a tick."""
+
+    queue: QueueState
+    claim: Claim
+
+    def plan(self, tick: Tick) -> bool:
+        queue, claim = self.queue, self.claim
+        if tick.state.queues.get(queue.name) is not queue:
+            return True
+        part = claim.parts[0] if claim.parts else None
+        if part is not None:
+            if part.grant is not None and part.grant.members:
+                plan_done(tick, queue, part.grant, list(part.grant.members))
+            key = keys.claim_part(queue.name, claim.group.name, claim.number, part.first)
+            tick.batch.delete(Family.CLAIMS, key)
+        last = len(claim.parts) <= 1
+        if last:
+            tick.batch.delete(Family.CLAIMS, keys.claim(queue.name, claim.group.name, claim.number))
+        tick.add(PartRemoval(claim, part, last))
+        return last
 
 
-def plan_extend_claims(state: BrokerState, tick: Tick, command: ExtendClaims) -> ExtendedClaims:
+def unfinished_removals(state: BrokerState) -> list[Chore]:
+    """Acked claims whose messages were not all removed when the broker was stopped."""
+    groups = [(queue, group) for queue in state.queues.values() for group in queue.groups.values()]
+    return [ClaimRemoval(queue, claim) for queue, group in groups for claim in group.claims.values() if claim.acked]
+
+
+@dataclass(slots=True)
+class ClaimExtension(Effect):
+    """Claims that end later, or earlier."""
+
+    queue: QueueState
+    claims: list[Claim]
+    expires_at: int
+
+    def commit(self, tick: Tick) -> None:
+        for claim in self.claims:
+            claim.expires_at = self.expires_at
+        self.queue.leases.move_end([grant for claim in self.claims for grant in claim.grants()], self.expires_at)
+        tick.state.wakeups.look_up_due(tick.state.queues.values())
+
+
+def plan_extend_claims(tick: Tick, command: ExtendClaims) -> ExtendedClaims:
     """Let all open claims of a group end later, or earlier. Raises QueueNotFound, InvalidArgument or Fenced."""
+    state = tick.state
     queue = state.queue(command.queue)
     expires_at = tick.now + _lease_ns(command.lease_ms, state.limits)
     group = _enter(queue, command, state.limits, tick.now)
     open_claims = group.open(tick.now)
     for claim in open_claims:
-        record = codec.ClaimRecord(claim.token, claim.made_at, expires_at, claim.sealed)
+        record = ClaimRecord(claim.token, claim.made_at, expires_at, claim.sealed)
         tick.batch.put(Family.CLAIMS, keys.claim(queue.name, group.name, claim.number), codec.claim(record))
         for grant in claim.grants():
             old = keys.grant_expiry(grant.expires_at, queue.name, grant.number)
             tick.batch.delete(Family.LEASE_EXPIRY, old)
             if expires_at < grant.expires_at:  # a record names no later end: the claim's may be gone before the grant's
-                put_grant(tick, queue, replace(grant, expires_at=expires_at))
+                put_grant(tick.batch, queue, replace(grant, expires_at=expires_at))
             else:
                 new = keys.grant_expiry(expires_at, queue.name, grant.number)
                 tick.batch.put(Family.LEASE_EXPIRY, new, b"")
     if group.name in queue.groups:
-        _set_group(tick, queue, group, command.epoch)
-    tick.on_commit.append(partial(_move_end, queue, open_claims, expires_at))
+        _plan_group(tick, queue, group, command.epoch)
+    tick.add(ClaimExtension(queue, open_claims, expires_at))
     expired = [claim.number for claim in group.claims.values() if claim.state(tick.now) is ClaimState.EXPIRED]
     return ExtendedClaims([claim.number for claim in open_claims], expired)
 
 
-def _move_end(queue: QueueState, claims: list[Claim], expires_at: int) -> None:
-    for claim in claims:
-        claim.expires_at = expires_at
-    queue.leases.move_end([grant for claim in claims for grant in claim.grants()], expires_at)
+@dataclass(slots=True)
+class GroupDrop(Effect):
+    queue: QueueState
+    name: str
+
+    def commit(self, _: Tick) -> None:
+        self.queue.groups.pop(self.name, None)
 
 
-def plan_drop_group(state: BrokerState, tick: Tick, command: DropGroup) -> None:
+def plan_drop_group(tick: Tick, command: DropGroup) -> None:
     """Forget a group. Raises QueueNotFound, or NotNow while it holds messages."""
-    queue = state.queue(command.queue)
+    queue = tick.state.queue(command.queue)
     group = queue.groups.get(command.group)
     if group is None:
         return
     if any(claim.acked for claim in group.claims.values()) or group.open(tick.now):
-        raise NotNow(f"group {quoted(group.name)} holds messages: ack its claims, or let them expire")
+        raise NotNow(f"group {quoted(group.name)} holds messages; ack its claims, or let them expire")
     start = keys.group(queue.name, group.name)
     tick.batch.delete_range(Family.CLAIMS, start, keys.after(start))
-    tick.on_commit.append(lambda: queue.groups.pop(group.name, None))
+    tick.add(GroupDrop(queue, group.name))
 
 
 def _enter(queue: QueueState, command: MakeClaim | AckClaims | ExtendClaims, limits: LimitsConfig, now: int) -> Group:
@@ -248,36 +340,45 @@ def _enter(queue: QueueState, command: MakeClaim | AckClaims | ExtendClaims, lim
         group = Group(name)
     if epoch < group.epoch:
         raise Fenced(
-            f"epoch {epoch} of group {quoted(name)} is over: epoch {group.epoch} reads queue {quoted(queue.name)} now"
+            f"epoch {epoch} of group {quoted(name)} is fenced: epoch {group.epoch} reads queue {quoted(queue.name)} now"
         )
     if epoch > group.furthest_epoch(now):
         raise TooFarAhead(
-            f"epoch {epoch} of group {quoted(name)} is too far ahead: the last one is {group.epoch}. An epoch is that "
-            "number plus 1, or the time of the start, in nanoseconds since 1970 at most"
+            f"epoch {epoch} of group {quoted(name)} is too far ahead: the last one is {group.epoch}; use that number "
+            "plus 1, or the start time, at most in nanoseconds since 1970"
         )
     return group
 
 
-def _set_group(
+@dataclass(slots=True)
+class GroupChange(Effect):
+    """Where a group stands from now on."""
+
+    queue: QueueState
+    group: Group
+    record: GroupRecord
+
+    def commit(self, _: Tick) -> None:
+        group, record = self.group, self.record
+        self.queue.groups[group.name] = group
+        group.epoch, group.floor, group.last = record.epoch, record.floor, record.last
+
+
+def _plan_group(
     tick: Tick, queue: QueueState, group: Group, epoch: int, *, floor: int | None = None, last: int | None = None
 ) -> None:
     """Write where a group stands, unless it stands there already."""
-    now = codec.GroupRecord(group.epoch, group.floor, group.last)
-    then = codec.GroupRecord(epoch, group.floor if floor is None else floor, group.last if last is None else last)
+    now = GroupRecord(group.epoch, group.floor, group.last)
+    then = GroupRecord(epoch, group.floor if floor is None else floor, group.last if last is None else last)
     if then == now and group.name in queue.groups:
         return
     tick.batch.put(Family.CLAIMS, keys.group(queue.name, group.name), codec.group(then))
-    tick.on_commit.append(partial(_commit_group, queue, group, then))
-
-
-def _commit_group(queue: QueueState, group: Group, record: codec.GroupRecord) -> None:
-    queue.groups[group.name] = group
-    group.epoch, group.floor, group.last = record.epoch, record.floor, record.last
+    tick.add(GroupChange(queue, group, then))
 
 
 def _lease_ns(lease_ms: int, limits: LimitsConfig) -> int:
     if not 0 <= lease_ms <= limits.max_claim_lease_ms:
-        raise InvalidArgument(f"lease_ms must be from 0 to {limits.max_claim_lease_ms}")
+        raise InvalidArgument(f"lease_ms must be from 0 to {limits.max_claim_lease_ms}, not {lease_ms}")
     return (lease_ms or min(DEFAULT_LEASE_MS, limits.max_claim_lease_ms)) * NS_PER_MS
 
 

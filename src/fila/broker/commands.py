@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
+from fila.auth.registry import Change
 from fila.core.errors import BrokerError
+from fila.core.lane import Lane
 from fila.core.lifecycle import State
-from fila.core.pending import Lane
 from fila.core.policy import Verdict
-from fila.storage.codec import QueueRecord
+from fila.storage.records import QueueRecord
 
 DEFAULT_PRIORITY = 5
 
@@ -20,7 +21,17 @@ Outcome = int | BrokerError
 class Incoming:
     """A message that a producer sent, not yet judged."""
 
-    __slots__ = ("body", "dedup_key", "delay_ms", "headers", "kind", "lane", "payload_bytes", "priority", "queue")
+    __slots__ = (
+        "body",
+        "dedup_key",
+        "delay_ms",
+        "header_bytes",
+        "headers",
+        "lane",
+        "payload_bytes",
+        "priority",
+        "queue",
+    )
 
     def __init__(
         self,
@@ -31,12 +42,12 @@ class Incoming:
         delay_ms: int = 0,
         priority: int = DEFAULT_PRIORITY,
         dedup_key: str = "",
-        kind: bytes | None = None,
+        header_bytes: bytes | None = None,
     ) -> None:
         self.queue = queue
         self.headers = headers
-        self.kind = kind
-        """The same for messages with the same headers; None when nobody looked."""
+        self.header_bytes = header_bytes
+        """Its headers as they are encoded, by which the lane cache finds messages alike; None when nobody looked."""
         self.body = body
         """Headers and payload as the producer encoded them. Kept and handed out as it is."""
         self.payload_bytes = payload_bytes
@@ -47,8 +58,8 @@ class Incoming:
         """Where it was put, once it was judged and is new, for those who asked for it."""
 
 
-class Excessive(Incoming):
-    """A message that has so much in it that it was not decoded. It is refused when it is judged."""
+class RefusedMessage(Incoming):
+    """A message that was refused before it was judged: it has too much in it, or its sender may not enqueue it."""
 
     __slots__ = ("refusal",)
 
@@ -172,6 +183,9 @@ class Parting(Enum):
     """Its connection broke. What its application was handed counts an attempt, and may be the cause."""
     PAUSED = "paused"
     """It said so, and its application goes on with what it was handed."""
+    KEPT = "kept"
+    """The server ended it, because of its key, and does not know what was handed since the last report. Its leases
+    last: the client settles what its application was handed and releases the rest, or they expire."""
 
 
 @dataclass(slots=True)
@@ -182,9 +196,9 @@ class ReturnGrants:
     consumer: int
     parting: Parting = Parting.LEFT
     in_hands: set[int] | None = None
-    """What its application was handed, once it was looked up,"""
+    """What its application was handed; None until that was looked up"""
     next_to_be_handed: int | None = None
-    """and what it may have been handed since its last report"""
+    """A message that it may have been handed since its last report"""
     reply: Callable[[object], None] = lambda _: None
     size: int = 1
 
@@ -229,7 +243,18 @@ class SetConfig:
     size: int = 1
 
 
-class Place(NamedTuple):
+@dataclass(slots=True)
+class ChangeAccess:
+    """Roles, principals and keys that are set or removed, all or none."""
+
+    changes: Sequence[Change]
+    reply: Callable[[BrokerError | None], None]
+    by: str = ""
+    """Who asks, for the record."""
+    size: int = 1
+
+
+class Location(NamedTuple):
     """Where a message was when it was found."""
 
     seq: int
@@ -253,12 +278,12 @@ class Redrive:
     """Messages of a dead-letter queue that go back to their queue, unless they are leased or gone by now."""
 
     queue: str
-    places: list[Place]
+    locations: list[Location]
     reply: Callable[[Swept | BrokerError], None]
 
     @property
     def size(self) -> int:
-        return len(self.places)
+        return len(self.locations)
 
 
 @dataclass(slots=True)
@@ -266,12 +291,12 @@ class Purge:
     """Messages of a queue that are removed, unless they are leased or gone by now."""
 
     queue: str
-    places: list[Place]
+    locations: list[Location]
     reply: Callable[[Swept | BrokerError], None]
 
     @property
     def size(self) -> int:
-        return len(self.places)
+        return len(self.locations)
 
 
 @dataclass(slots=True)
@@ -372,6 +397,7 @@ Command = (
     | UpdateQueue
     | DeleteQueue
     | SetConfig
+    | ChangeAccess
     | Redrive
     | Purge
     | MakeClaim
@@ -381,18 +407,3 @@ Command = (
     | StageEnqueue
     | CommitTransaction
 )
-ALONE = (
-    CreateQueue,
-    UpdateQueue,
-    DeleteQueue,
-    SetConfig,
-    Redrive,
-    Purge,
-    MakeClaim,
-    AckClaims,
-    ExtendClaims,
-    DropGroup,
-    StageEnqueue,
-    CommitTransaction,
-)
-"""Commands that have a tick to themselves, so that no other command has to foresee them."""

@@ -10,25 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fila.broker.commands import ALONE, Command, CreateQueue, DeleteQueue, SetConfig, UpdateQueue
+from fila.broker.ack import Ack
+from fila.broker.arrival import Arrival
+from fila.broker.burial import Burials, DeadLetter
+from fila.broker.commands import Command, CreateQueue, DeleteQueue, SetConfig, UpdateQueue
+from fila.broker.delivery import Delivery
+from fila.broker.outcomes import OUTCOMES
+from fila.broker.promotion import Promotion
 from fila.broker.queue import QueueState, dead_letter_name
-from fila.broker.state import BrokerState
-from fila.broker.tick import Arrivals, Dead, Delivery, Removed, Returned, Tick
+from fila.broker.removal import Redriven, Removal
+from fila.broker.returns import Returned, Returns
+from fila.broker.tick import Tick
 from fila.core.errors import BrokerError
-from fila.core.pending import FairKey, Lane
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
 from fila.storage import keys
-from fila.storage.codec import Failed, QueueRecord
 from fila.storage.journal import Column, Field, Kind, Packer
+from fila.storage.records import Failed, QueueRecord
 
 _LANE, _SEQ, _ATTEMPT, _SIZE, _COST, _UNTIL, _COUNT, _CAUSE, _TARGET, _THROTTLED = (name.value for name in Field)
-_ENDED = {
-    Failed.NACKED: Kind.NACKED,
-    Failed.EXPIRED: Kind.EXPIRED,
-    Failed.RETURNED: Kind.RETURNED,
-    Failed.LOST: Kind.RETURNED,
-    Failed.LOST_ALONE: Kind.RETURNED,
-    Failed.RELEASED: Kind.RELEASED,
-}
 
 
 class Lanes:
@@ -60,7 +60,7 @@ class Lanes:
         self._weights.update(weights)
 
     def prefixes(self) -> list[bytes]:
-        return [keys.joined(lane.place) for lane in self._numbers]
+        return [keys.joined(lane.key_parts) for lane in self._numbers]
 
     def weights(self) -> list[int]:
         changed = self._weights
@@ -88,32 +88,33 @@ class Events:
         """How many messages or consumers a queue has."""
         self._packer.add(kind, 1, [(_LANE, self._lanes.of_queue(queue)), (_COUNT, (count,))])
 
-    def add_tick(self, state: BrokerState, tick: Tick, commands: Sequence[Command]) -> None:
+    def add_tick(self, tick: Tick, commands: Sequence[Command]) -> None:
         """All that the tick moves and changes."""
-        for queue, delayed in tick.promoted:
-            seqs = [seq for _, seq, _, _ in delayed]
-            until = [due for due, _, _, _ in delayed]
-            lanes = [lane for _, _, lane, _ in delayed]
-            self._add(Kind.DUE, lanes, seqs, (_ATTEMPT, _attempts(queue, seqs)), (_UNTIL, until))
-        for arrivals in tick.arrivals.values():
-            self._add_arrivals(arrivals)
-        if tick.returned:
-            self._add_returned(tick.returned)
-        if tick.dead:
-            self._add_dead(tick.dead)
-        for acked in tick.acked:
+        for promotion in tick.all(Promotion):
+            seqs = [seq for _, seq, _, _ in promotion.delayed]
+            until = [due for due, _, _, _ in promotion.delayed]
+            lanes = [lane for _, _, lane, _ in promotion.delayed]
+            self._add(Kind.DUE, lanes, seqs, (_ATTEMPT, _attempts(promotion.queue, seqs)), (_UNTIL, until))
+        for arrival in tick.all(Arrival):
+            self._add_arrival(arrival)
+        for returns in tick.all(Returns):
+            self._add_returned(returns.messages)
+        for burials in tick.all(Burials):
+            self._add_dead(burials.letters)
+        for acked in tick.all(Ack):
             if acked.seqs:
                 lanes = acked.queue.leases.lanes(acked.seqs)
                 self._add(Kind.ACKED, lanes, acked.seqs, (_ATTEMPT, _attempts(acked.queue, acked.seqs)))
-        for delivery in tick.delivered:
+        for delivery in tick.all(Delivery):
             if delivery.grants:  # throttles may hold up all that was looked at
                 self._add_delivery(delivery, tick.now)
-        if tick.removed is not None and tick.removed.places:
-            self._add_removed(tick.removed)
-        if commands and isinstance(commands[0], ALONE):
+        for removal in tick.all(Removal):
+            if removal.locations:
+                self._add_removal(removal)
+        if len(commands) == 1:  # those of which there is an entry have a tick to themselves
             _, answer = tick.replies[0]
             if not isinstance(answer, BrokerError):
-                self._add_command(state, commands[0], answer)
+                self._add_command(tick, commands[0], answer)
 
     def _add(self, kind: Kind, lanes: list[Lane], seqs: Sequence[int], *more: Column) -> None:
         self._packer.add(kind, len(seqs), [(_LANE, self._lanes.numbers(lanes)), (_SEQ, seqs), *more])
@@ -132,19 +133,19 @@ class Events:
             columns.append((_THROTTLED, [held_up(lane, seq, now) for lane, seq, _ in messages]))
         self._add(Kind.LEASED, lanes, seqs, *columns)
 
-    def _add_arrivals(self, arrivals: Arrivals) -> None:
-        lanes, seqs, sizes = [*arrivals.lanes], [*arrivals.seqs], [*arrivals.sizes, *arrivals.delayed_sizes]
+    def _add_arrival(self, arrival: Arrival) -> None:
+        lanes, seqs, sizes = [*arrival.lanes], [*arrival.seqs], [*arrival.sizes, *arrival.delayed_sizes]
         costs, until = [1], [0]
-        if arrivals.costs or arrivals.delayed:
-            costs, until = [arrivals.costs.get(seq, 1) for seq in seqs], [0] * len(seqs)
-            for due, seq, lane, cost in arrivals.delayed:
+        if arrival.costs or arrival.delayed:
+            costs, until = [arrival.costs.get(seq, 1) for seq in seqs], [0] * len(seqs)
+            for due, seq, lane, cost in arrival.delayed:
                 lanes.append(lane)
                 seqs.append(seq)
                 costs.append(cost)
                 until.append(due)
         if not seqs:
             return
-        self._lanes.weigh(arrivals.weights)
+        self._lanes.weigh(arrival.weights)
         numbers: Sequence[int] = seqs
         run = range(seqs[0], seqs[0] + len(seqs))
         if seqs[-1] == run[-1] and seqs == list(run):  # they came in order, and none is left out
@@ -159,10 +160,10 @@ class Events:
             seqs = [back.seq for back in group]
             attempts, until = [back.attempts for back in group], [back.due for back in group]
             lanes = group[0].queue.leases.lanes(seqs)
-            self._add(_ENDED[kind], lanes, seqs, (_ATTEMPT, attempts), (_UNTIL, until))
+            self._add(OUTCOMES[kind].journal, lanes, seqs, (_ATTEMPT, attempts), (_UNTIL, until))
 
-    def _add_dead(self, buried: list[Dead]) -> None:
-        groups: dict[str, list[Dead]] = {}
+    def _add_dead(self, buried: list[DeadLetter]) -> None:
+        groups: dict[str, list[DeadLetter]] = {}
         for dead in buried:
             groups.setdefault(dead.queue.name, []).append(dead)
         for group in groups.values():
@@ -172,39 +173,40 @@ class Events:
                 group[0].queue.leases.lanes(seqs),
                 seqs,
                 (_ATTEMPT, [dead.attempts for dead in group]),
-                (_CAUSE, [_ENDED[dead.kind] for dead in group]),
+                (_CAUSE, [OUTCOMES[dead.kind].journal for dead in group]),
                 (_TARGET, self._lanes.numbers([dead.lane for dead in group])),
             )
 
-    def _add_removed(self, removed: Removed) -> None:
-        queue = removed.queue
+    def _add_removal(self, removal: Removal) -> None:
+        queue = removal.queue
         lanes: dict[tuple[str, int], Lane] = {}
-        for place in removed.places:
-            where = place.key, place.priority
+        for found in removal.locations:
+            where = found.key, found.priority
             if where not in lanes:
-                lanes[where] = Lane(queue.keys[place.key], place.priority, keys.lane(queue.name, *where))
-        seqs = [place.seq for place in removed.places]
+                lanes[where] = Lane(queue.keys[found.key], found.priority, keys.lane(queue.name, *where))
+        seqs = [found.seq for found in removal.locations]
         columns: list[Column] = [(_ATTEMPT, [queue.attempts.get(seq, 0) for seq in seqs])]
-        if removed.targets:
-            columns.append((_TARGET, self._lanes.numbers(removed.targets)))
-        kind = Kind.REDRIVEN if removed.targets else Kind.DROPPED
-        self._add(kind, [lanes[place.key, place.priority] for place in removed.places], seqs, *columns)
+        kind = Kind.DROPPED
+        if isinstance(removal, Redriven):
+            kind = Kind.REDRIVEN
+            columns.append((_TARGET, self._lanes.numbers(removal.targets)))
+        self._add(kind, [lanes[found.key, found.priority] for found in removal.locations], seqs, *columns)
 
-    def _add_command(self, state: BrokerState, command: Command, answer: object) -> None:
+    def _add_command(self, tick: Tick, command: Command, answer: object) -> None:
         match command:
             case CreateQueue(record):
                 self._add_note(Kind.CREATED, record.name, _settings(record))
                 self._add_note(Kind.CREATED, dead_letter_name(record.name), {"source": record.name})
             case UpdateQueue(name):
-                before = _settings(state.queues[name].record)
+                before = _settings(tick.state.queues[name].record)
                 after = _settings(answer) if isinstance(answer, QueueRecord) else before
                 changed = {key: [before[key], after[key]] for key in after if after[key] != before[key]}
                 self._add_note(Kind.UPDATED, name, changed)
             case DeleteQueue(name):
-                queue = state.queues[name]
-                for leaving in (queue, state.dead_letters_of(queue)):
+                queue = tick.state.queues[name]
+                for leaving in (queue, tick.state.dead_letters_of(queue)):
                     if leaving is not None:
-                        self.add_count(Kind.DELETED, leaving.name, leaving.held)
+                        self.add_count(Kind.DELETED, leaving.name, leaving.size)
             case SetConfig(key, value):
                 note = {"key": key, "before": answer, "value": value, "by": command.by}
                 self._add_note(Kind.CONFIGURED, "", note)

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from fila.broker.queue import QueueState
 from fila.core.claims import Claim
 from fila.core.errors import NoSuchMessage, quoted
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
 from fila.core.lifecycle import State
-from fila.core.pending import FairKey, Lane
 from fila.core.throttle import Throttle
 
 LOOK_AHEAD = 2000
@@ -114,7 +115,7 @@ def first_of(queue: QueueState, key_name: str) -> Found:
         for seq, lane, cost in queue.suspects.all():
             if lane.key.name == key_name:
                 return Found(seq, lane, cost, State.READY, alone=True)
-        raise NoSuchMessage(f"nothing of fairness key {quoted(key_name)} waits in queue {quoted(queue.name)}")
+        raise NoSuchMessage(f"no message of fairness key {quoted(key_name)} waits in queue {quoted(queue.name)}")
     open_lanes = [lane for lane in lanes if lane.gate is None]
     lane = min(open_lanes or lanes, key=lambda lane: (lane.priority, lane.oldest))
     return Found(lane.oldest, lane, key.cost(lane.oldest), State.READY)
@@ -132,14 +133,14 @@ def next_of(queue: QueueState, now: int) -> Found:
         return first_of(queue, min(waiting, key=lambda key: key.oldest).name)
     for seq, lane, cost in queue.suspects.all():
         return Found(seq, lane, cost, State.READY, alone=True)
-    raise NoSuchMessage(f"nothing waits in queue {quoted(queue.name)}")
+    raise NoSuchMessage(f"no message waits in queue {quoted(queue.name)}")
 
 
 def explain(queue: QueueState, found: Found, now: int) -> Explanation:
     """Why a message waits."""
     waits = found.state is State.READY and not found.alone
     throttles = found.lane.throttles_of(found.seq) if waits else found.lane.throttles
-    reasons = [*_place_reasons(found, now), *_queue_reasons(queue)]
+    reasons = [*_state_reasons(found, now), *_queue_reasons(queue)]
     if found.alone:
         reasons.append(_isolation_reason(queue))
     reasons += [reason for throttle in throttles for reason in _throttle_reasons(throttle, found.cost, now)]
@@ -174,7 +175,7 @@ TIMED = {"delayed", "throttled"}
 """What ends by itself, and not earlier."""
 
 
-def _place_reasons(found: Found, now: int) -> Iterator[Reason]:
+def _state_reasons(found: Found, now: int) -> Iterator[Reason]:
     seconds = max(0, found.until - now) / 1e9
     if found.state is State.LEASED:
         yield _lease_reason(found, seconds)
@@ -184,7 +185,7 @@ def _place_reasons(found: Found, now: int) -> Iterator[Reason]:
 
 def _lease_reason(found: Found, seconds: float) -> Reason:
     subject, setting = str(found.consumer), "visibility_timeout_ms"
-    who = f"consumer {found.consumer}" if found.consumer else "a consumer of before the last restart"
+    who = f"consumer {found.consumer}" if found.consumer else "a consumer from before the last restart"
     if found.claim is not None:
         subject, setting = found.claim.group.name, "lease_ms"
         who = f"claim {found.claim.number} of group {quoted(subject)}"
@@ -226,7 +227,8 @@ def _throttle_reasons(throttle: Throttle, cost: int, now: int) -> Iterator[Reaso
     if bucket is not None and not bucket.holds(cost, now):
         at = bucket.ready_at(cost, now)
         tokens = bucket.tokens(now)
-        text = f"{quoted(throttle.name)} has {tokens:.3g} tokens, it costs {cost}; there in {(at - now) / 1e9:.3g} s"
+        have = f"{quoted(throttle.name)} has {tokens:.3g} tokens, the message costs {cost}"
+        text = f"{have}; enough tokens in {(at - now) / 1e9:.3g} s"
         yield Reason("throttled", text, at, throttle.name, setting, {"tokens": tokens, "cost": cost})
 
 

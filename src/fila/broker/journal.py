@@ -1,7 +1,9 @@
 """The journal: one record a tick of what happened, in the same write as what happened.
 
-Entries are numbered from 1 without gaps, over restarts too. Records are kept in segments. Only whole segments are
-dropped, oldest first, each by deleting one range: when all together are too large, or when the last of one is too old.
+Entries are numbered from 1, over restarts too. The numbers have no gaps, except for one where the journal was off.
+
+Records are kept in segments. Only whole segments are dropped, oldest first, each by deleting one range: when all
+together are too large, or when the last of one is too old.
 What a segment holds is counted when it is written, so keeping the journal in bounds never reads it.
 
 Every segment begins with the number of messages in each queue. So the books balance over whatever is kept: what a queue
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 
 from fila.broker.commands import Command
 from fila.broker.events import Events
-from fila.broker.state import BrokerState
+from fila.broker.promotion import Promotion
 from fila.broker.tick import Tick
 from fila.config import JournalConfig
 from fila.core.errors import StoreCorrupt, StoreFailed
@@ -92,7 +94,7 @@ class Journal:
         if self.enabled:
             self._consumers_changed[queue] = None
 
-    def plan(self, state: BrokerState, tick: Tick, commands: Sequence[Command]) -> _Plan | None:
+    def plan(self, tick: Tick, commands: Sequence[Command]) -> _Plan | None:
         """Add the tick's record to its write. Changes nothing else; `commit` does, once it is written."""
         if not self.enabled:
             return None
@@ -102,14 +104,14 @@ class Journal:
             events.add_start()
         begins = closed is not None or self._open is None
         if begins or not self._started:
-            self._add_counts(events, state, tick)
+            self._add_counts(events, tick)
         else:
             for name in self._consumers_changed:
-                queue = state.queues.get(name)
+                queue = tick.state.queues.get(name)
                 if queue is not None:
                     events.add_count(Kind.CONSUMERS, name, len(queue.consumers))
         base = events.entries
-        events.add_tick(state, tick, commands)
+        events.add_tick(tick, commands)
         if not events.entries:
             return None
         record = events.record(tick.now)
@@ -157,11 +159,11 @@ class Journal:
             if taken >= max_bytes:
                 return
 
-    def _add_counts(self, events: Events, state: BrokerState, tick: Tick) -> None:
-        promoted = {queue.name: len(delayed) for queue, delayed in tick.promoted}
-        for queue in state.queues.values():
+    def _add_counts(self, events: Events, tick: Tick) -> None:
+        promoted = {promotion.queue.name: len(promotion.delayed) for promotion in tick.all(Promotion)}
+        for queue in tick.state.queues.values():
             # What is due has been taken from the schedule already.
-            events.add_count(Kind.COUNTED, queue.name, queue.held + promoted.get(queue.name, 0))
+            events.add_count(Kind.COUNTED, queue.name, queue.size + promoted.get(queue.name, 0))
             if len(queue.consumers):
                 events.add_count(Kind.CONSUMERS, queue.name, len(queue.consumers))
 

@@ -2,11 +2,12 @@
 
 An ack whose answer was lost is sent again. It may count as done only if the message is gone for good, whatever happened
 in between: it may have come back, died, been sent back from the dead letters, or be held by another consumer, also over
-a restart. None of that can be told from leases, so the store is asked. It is asked for both places where the message
+a restart. None of that can be told from leases, so the store is asked. It is asked for both queues in which the message
 can be, the queue and its dead letters, in one go: between two ticks nothing moves. What is gone then stays gone, since
 no sequence number is used twice.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from fila.broker.commands import Failure
@@ -17,15 +18,51 @@ from fila.storage import keys
 from fila.storage.base import Family, Storage
 
 LOOKUPS_A_TICK = 64
-"""Messages: about 4 ms, at 30 us for each of two places."""
+"""Messages: about 4 ms, at 30 us for each of two queues."""
 
 
-class Lookup:
-    """The failures of one settlement, to be answered when each is clear."""
+class Lookups:
+    """Settlements that failed, to be answered when it is known which of their messages exist."""
+
+    __slots__ = ("_lookups", "_state", "_store", "messages")
+
+    def __init__(self, state: BrokerState, store: Storage) -> None:
+        self._state = state
+        self._store = store
+        self._lookups: deque[_Lookup] = deque()
+        self.messages = 0
+        """That are to be looked up, or were for settlements that are not answered yet"""
+
+    def __bool__(self) -> bool:
+        return bool(self._lookups)
+
+    def answer(self, room: int, reply: Callable[[list[Failure]], None], failures: list[Failure]) -> None:
+        """Answer at once, or when it is known which messages exist if that is to be found out and there is room."""
+        lookup = _Lookup(reply, failures) if failures else None
+        if lookup is None or not 0 < lookup.size <= room:
+            reply(failures)
+        else:
+            self.messages += lookup.size
+            self._lookups.append(lookup)
+
+    def go_on(self) -> None:
+        """Look some up, in turn. Only between writes: what the store says is the answer."""
+        budget = LOOKUPS_A_TICK
+        while self._lookups and budget > 0:
+            lookup = self._lookups.popleft()
+            budget -= lookup.go_on(self._state, self._store, budget)
+            if lookup.done:
+                self.messages -= lookup.size
+            else:
+                self._lookups.append(lookup)
+
+
+class _Lookup:
+    """The failures of one settlement."""
 
     __slots__ = ("_failures", "_reply", "_unclear", "size")
 
-    def __init__(self, reply: Callable[[list[Failure] | BrokerError], None], failures: list[Failure]) -> None:
+    def __init__(self, reply: Callable[[list[Failure]], None], failures: list[Failure]) -> None:
         self._reply = reply
         self._failures = failures
         self._unclear = [index for index, failure in enumerate(failures) if type(failure.error) is MessageNotFound]
@@ -54,13 +91,13 @@ def _find_out(state: BrokerState, store: Storage, name: str, message_id: str) ->
     if queue is None or seq is None or seq > state.sequence.last:
         return MessageGone(message_id, name)
     try:
-        exists = any(_holds(store, place, seq) for place in _places(state, queue))
+        exists = any(_holds(store, each, seq) for each in _candidates(state, queue))
     except (StoreFailed, StoreUnusable):
         return MessageNotFound(message_id, name)
     return LeaseEnded(message_id, name) if exists else MessageGone(message_id, name)
 
 
-def _places(state: BrokerState, queue: QueueState) -> list[QueueState]:
+def _candidates(state: BrokerState, queue: QueueState) -> list[QueueState]:
     """Where a message can be that was in a queue."""
     other = state.queues.get(queue.record.source) if queue.record.source else state.dead_letters_of(queue)
     return [queue] if other is None else [queue, other]

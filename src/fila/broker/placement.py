@@ -5,24 +5,24 @@ from collections.abc import Mapping
 from fila.config import LimitsConfig
 from fila.core.errors import InvalidArgument
 from fila.core.policy import DEFAULT_KEY, MAX_COST, MAX_WEIGHT, Placement
-from fila.storage.codec import QueueRecord
+from fila.storage.records import QueueRecord
 
 _DEFAULT = Placement()
 
 
-def place(record: QueueRecord, headers: Mapping[str, str], limits: LimitsConfig) -> Placement:
+def read_placement(record: QueueRecord, headers: Mapping[str, str], limits: LimitsConfig) -> Placement:
     """By the queue's headers. Raises InvalidArgument for values that are not what the queue takes them for."""
     key, weight = DEFAULT_KEY, 1
     if record.fairness_header:
         given = headers.get(record.fairness_header)
         if given:
-            key = _checked(given, record.fairness_header, "the fairness key", limits)
+            key = _checked(given, record.fairness_header, "fairness key", limits)
     if record.weight_header:
         weight = _number(headers, record.weight_header, "the weight", MAX_WEIGHT)
     if not (record.throttle_headers or record.cost_header):
         return Placement(key, weight) if key is not DEFAULT_KEY or weight != 1 else _DEFAULT
     throttles = {
-        _checked(f"{name}:{headers[name]}", name, "with its name a throttle key", limits)
+        _checked(f"{name}:{headers[name]}", name, "throttle key", limits)
         for name in record.throttle_headers
         if name in headers
     }
@@ -33,7 +33,7 @@ def place(record: QueueRecord, headers: Mapping[str, str], limits: LimitsConfig)
 def _checked(key: str, header: str, meaning: str, limits: LimitsConfig) -> str:
     most = limits.max_key_bytes
     if len(key) > most or len(key.encode()) > most:
-        raise InvalidArgument(f'header "{header}" is {meaning} and must not exceed {most} bytes')
+        raise InvalidArgument(f'the {meaning} from header "{header}" exceeds {most} bytes')
     return key
 
 

@@ -2,32 +2,32 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from fila.broker.lane_cache import LaneCache
+from fila.broker.outcomes import OUTCOMES, OnSuspicion
 from fila.core.claims import Group
 from fila.core.consumers import Consumers
 from fila.core.dedup import DedupKeys
 from fila.core.drained import Drained
 from fila.core.drr import IDLE, PARKED, Drr
+from fila.core.fair_key import FairKey
 from fila.core.ids import NS_PER_MS
+from fila.core.lane import Lane, Taken
 from fila.core.leases import Leases
 from fila.core.ledger import Ledger
 from fila.core.lines import Lines
 from fila.core.pace import Pace
-from fila.core.pending import FairKey, Lane, Taken
 from fila.core.retry import RetryPolicy
 from fila.core.schedule import Schedule
 from fila.core.suspects import SuspectLane, Suspects, Suspicion
 from fila.core.throttle import ThrottleManager
 from fila.lua.hooks import Hooks
 from fila.storage import keys
-from fila.storage.codec import Failed, QueueRecord, message_head
+from fila.storage.records import Failed, QueueRecord
 
 LARGE_BYTES = 64 << 10
 MAX_DEPARTED = 10_000
 """Fairness keys whose deliveries are remembered after they are gone, until somebody asks."""
-SPOTS, SPOTS_PER_KEY = 32, 2
-"""For how many different headers it is remembered where messages go: so many, and so many more for each key"""
 DEAD_LETTERS = ".dlq"
 """How the names of dead-letter queues end."""
 
@@ -36,24 +36,10 @@ def dead_letter_name(queue: str) -> str:
     return queue + DEAD_LETTERS
 
 
-def stored(messages: Iterable[Taken]) -> list[bytes]:
-    """Where messages are in the store."""
+def store_keys(messages: Iterable[Taken]) -> list[bytes]:
+    """The keys of messages in the store."""
     put_u64 = keys.u64
     return [lane.before + put_u64(seq) + lane.behind for lane, seq, _ in messages]
-
-
-class Terms(NamedTuple):
-    """What holds for messages beside their lane. Few terms are in use at a time, so that many lanes share one."""
-
-    weight: int
-    cost: int
-    head: bytes
-    """What their records begin with"""
-    delay_ms: int
-
-
-USUAL = Terms(1, 1, message_head(1, 1), 0)
-"""Of nearly all messages."""
 
 
 @dataclass(slots=True)
@@ -72,13 +58,8 @@ class Counters:
     purged: int = 0
 
     def count_failure(self, kind: Failed) -> None:
-        match kind:
-            case Failed.NACKED:
-                self.nacked += 1
-            case Failed.EXPIRED:
-                self.expired += 1
-            case Failed.RETURNED | Failed.RELEASED | Failed.LOST | Failed.LOST_ALONE:
-                self.returned += 1
+        name = OUTCOMES[kind].counter
+        setattr(self, name, getattr(self, name) + 1)
 
 
 class QueueState:
@@ -97,6 +78,7 @@ class QueueState:
         "groups",
         "hooks",
         "keys",
+        "lane_cache",
         "large",
         "leases",
         "ledger",
@@ -106,13 +88,10 @@ class QueueState:
         "record",
         "retry",
         "schedule",
-        "spots",
         "suspects",
         "suspicion",
-        "terms",
         "throttles",
         "visibility_ns",
-        "weighs",
     )
 
     def __init__(self, record: QueueRecord, throttles: ThrottleManager, hooks: Hooks | None = None) -> None:
@@ -120,12 +99,13 @@ class QueueState:
         self.keys: dict[str, FairKey] = {}
         self.throttles = throttles
         self.drr = Drr(record.quantum, Lines(record.name, throttles))
+        self.lane_cache = LaneCache(record.name, self.keys, throttles)
         self.suspects = Suspects(record.name, record.quantum, throttles)
         self.configure(record, hooks)
         self.schedule = Schedule()
         self.leases = Leases()
         self.attempts: dict[int, int] = {}
-        """Of messages that came back at least once."""
+        """Failed attempts of messages that have any. A release counts none."""
         self.suspicion: dict[int, Suspicion] = {}
         """Of messages that are delivered alone"""
         self.large: set[int] = set()
@@ -147,16 +127,10 @@ class QueueState:
         self.drained = Drained()
         self.departed: dict[str, int] | None = None
         """What keys had delivered that were forgotten since somebody last asked; None while nobody does."""
-        self.weighs = False
-        """Whether a message ever had a weight other than 1, so that the weight of a key may have to change."""
 
     def configure(self, record: QueueRecord, hooks: Hooks | None) -> None:
         """Go by these settings and hooks from now on."""
-        self.spots: dict[bytes | None, Lane] = {}
-        """Where messages go that have the same headers, by what is the same for those: found once for all of them. The
-        settings of the queue decide. A lane is theirs while messages wait in it; later there may be another."""
-        self.terms: dict[bytes | None, Terms] = {}
-        """On which terms, of those that have others than the usual"""
+        self.lane_cache.clear()
         self.record = record
         self.hooks = hooks
         self.visibility_ns = record.visibility_timeout_ms * NS_PER_MS
@@ -174,12 +148,17 @@ class QueueState:
         return self.record.name
 
     @property
-    def depth(self) -> int:
-        """Messages that wait, delayed ones included, leased ones not."""
-        return self.ready + len(self.suspects) + len(self.schedule)
+    def pending(self) -> int:
+        """Messages that wait for their turn, for their throttles or, as suspects, to be delivered alone."""
+        return self.ready + len(self.suspects)
 
     @property
-    def held(self) -> int:
+    def depth(self) -> int:
+        """Messages that wait, delayed ones included, leased ones not."""
+        return self.pending + len(self.schedule)
+
+    @property
+    def size(self) -> int:
         """All messages, wherever they are."""
         return self.depth + len(self.leases)
 
@@ -188,11 +167,17 @@ class QueueState:
         """How many fairness keys have messages that wait for their turn or their throttles."""
         return sum(1 for key in self.drr.order() if key.head is not None) + self.drr.parked
 
-    def bound_spots(self) -> None:
-        """Forget them when there are many more than keys: headers may be new with every message, and keys may go."""
-        if len(self.spots) > SPOTS + SPOTS_PER_KEY * len(self.keys):
-            self.spots.clear()
-            self.terms.clear()
+    def pending_of(self, key: FairKey) -> int:
+        """As `pending`, of one fairness key."""
+        return key.ready + self.suspects.count_of(key.name) if len(self.suspects) else key.ready
+
+    def oldest_of(self, key: FairKey) -> int | None:
+        """The oldest pending message of a fairness key, if there is one."""
+        oldest = key.oldest if key.ready else None
+        suspect = self.suspects.oldest_of(key.name) if len(self.suspects) else None
+        if oldest is None or suspect is None:
+            return suspect if oldest is None else oldest
+        return min(oldest, suspect)
 
     def know(self, key: FairKey) -> None:
         """There is a message of a key, which may be new."""
@@ -205,25 +190,28 @@ class QueueState:
         self.ready += 1
         if cost != 1:
             self.costly = True
-        if key.place <= PARKED:
+        if key.ring <= PARKED:
             self.drr.activate(key)
 
     def judge(self, seq: int, kind: Failed, *, uncounted: bool = False) -> None:
-        """Note whether a message whose attempt failed is delivered alone from now on. A release changes nothing."""
-        if kind is Failed.LOST:
-            self.suspicion[seq] = Suspicion.SUSPECT
-        elif kind is Failed.LOST_ALONE:
-            self.suspicion[seq] = Suspicion.CONFIRMED
-        elif uncounted:
-            self.suspicion.setdefault(seq, Suspicion.SUSPECT)
-        elif kind is not Failed.RELEASED:
-            self.suspicion.pop(seq, None)
+        """Note whether a message whose attempt failed is delivered alone from now on: also if it was not tried, but may
+        have been (`uncounted`).
+        """
+        match OUTCOMES[kind].suspicion:
+            case OnSuspicion.SUSPECTS:
+                self.suspicion[seq] = Suspicion.SUSPECT
+            case OnSuspicion.CONFIRMS:
+                self.suspicion[seq] = Suspicion.CONFIRMED
+            case OnSuspicion.KEEPS if uncounted:
+                self.suspicion.setdefault(seq, Suspicion.SUSPECT)
+            case OnSuspicion.CLEARS:
+                self.suspicion.pop(seq, None)
 
     def come_back(self, lane: Lane, seq: int, cost: int) -> None:
         """As `make_ready`, for a message that may have to be delivered alone."""
         suspicion = self.suspicion.get(seq)
         if suspicion is not None:
-            lane.key.out += 1
+            lane.key.outside_lanes += 1
             self.suspects.add(lane, seq, cost, suspicion)
         else:
             self.make_ready(lane, seq, cost)
@@ -233,7 +221,7 @@ class QueueState:
         for seq, lane, cost in self.suspects.all():
             self.suspects.remove({seq})
             del self.suspicion[seq]
-            lane.key.out -= 1
+            lane.key.outside_lanes -= 1
             self.make_ready(lane, seq, cost)
 
     def take_in(self, lanes: list[Lane], seqs: list[int], costs: Mapping[int, int]) -> None:
@@ -253,7 +241,7 @@ class QueueState:
                 key = lane.key
                 self.know(key)
                 key.push(lane, seq)
-                if key.place <= PARKED:
+                if key.ring <= PARKED:
                     self.drr.activate(key)
             elif fifo[-1] < seq:
                 fifo.append(seq)
@@ -274,7 +262,7 @@ class QueueState:
             key = lane.key
             key.push_many(lane, seqs)
             self.ready += len(seqs)
-            if key.place <= PARKED:
+            if key.ring <= PARKED:
                 self.drr.activate(key)
 
     def remove(self, ready: Mapping[Lane, set[int]], delayed: Iterable[tuple[FairKey, int, int]]) -> None:
@@ -285,7 +273,7 @@ class QueueState:
             gone |= seqs
             if isinstance(lane, SuspectLane):
                 self.suspects.remove(seqs)
-                lane.home.key.out -= len(seqs)
+                lane.home.key.outside_lanes -= len(seqs)
                 touched.add(lane.home.key)
                 continue
             lane.key.remove(lane, seqs)
@@ -293,7 +281,7 @@ class QueueState:
             touched.add(lane.key)
         for key, due, seq in delayed:
             self.schedule.remove(due, seq)
-            key.out -= 1
+            key.outside_lanes -= 1
             touched.add(key)
             gone.add(seq)
         self.large -= gone
@@ -307,13 +295,13 @@ class QueueState:
         for key in touched:
             if key in emptied:
                 self.forget_if_gone(key)
-            elif key.place == PARKED:
+            elif key.ring == PARKED:
                 self.drr.activate(key)
-        self.bound_spots()
+        self.lane_cache.bound()
 
     def forget_if_gone(self, key: FairKey) -> None:
         """Drop a fairness key of which no message exists, so that keys of the past cost nothing."""
-        if key.out or key.head is not None or key.place != IDLE:
+        if key.outside_lanes or key.head is not None or key.ring != IDLE:
             return
         gone = self.keys.pop(key.name, None)
         if key.delivered:

@@ -4,20 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
+from fila.broker.calls import Calls, step_by_step
 from fila.broker.claims import AckedClaims, ExtendedClaims, Making, check_group, find_claim
 from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
 from fila.broker.queue import QueueState
+from fila.broker.records import Piece
 from fila.broker.search import Query, Search
 from fila.core.claims import Claim, ClaimState, Group
 from fila.core.errors import ClaimLost, InvalidArgument, QueueNotFound, quoted
+from fila.core.fair_key import FairKey
 from fila.core.ids import NS_PER_MS
-from fila.core.pending import FairKey, Lane
+from fila.core.lane import Lane
 from fila.storage import keys
-
-if TYPE_CHECKING:
-    from fila.broker.broker import Broker
 
 MAX_WAIT_MS = 10_000
 LOOK_EVERY_S = 0.01
@@ -31,9 +30,6 @@ LOOK_EFFORT = 4_000
 
 MAX_PARTS = 10_000
 REMEMBERED_LANES = 4096
-
-Piece = list[tuple[int, Lane, bytes]]
-"""Messages: sequence number, lane, record"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +61,14 @@ class Floor:
 class Readers:
     """Claims and looks, as awaitable calls."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: Calls) -> None:
         self._broker = broker
         self._state = broker.state
 
     async def claim(self, wanted: Wanted) -> Claim | None:
         """The claim after one; None when there is nothing to claim. Raises what `plan_claim` does."""
         if not 0 <= wanted.wait_ms <= MAX_WAIT_MS:
-            raise InvalidArgument(f"wait_ms must be from 0 to {MAX_WAIT_MS}")
+            raise InvalidArgument(f"wait_ms must be from 0 to {MAX_WAIT_MS}, not {wanted.wait_ms}")
         until = self._broker.now() + wanted.wait_ms * NS_PER_MS
         claim = await self._make(wanted)
         rest = LOOK_EVERY_S
@@ -118,14 +114,16 @@ class Readers:
         queue = self._state.queue(queue_name)
         claim = find_claim(queue, group, number)
         if not low <= (high or claim.size) <= claim.size:
-            raise InvalidArgument(f"positions {low} to {high} are not in claim {number}, which has {claim.size}")
+            raise InvalidArgument(
+                f"positions {low} to {high} are not in claim {number}, which has {claim.size} messages"
+            )
         return claim, self._pieces(queue, claim, low, high or claim.size)
 
     def _pieces(self, queue: QueueState, claim: Claim, low: int, high: int) -> Iterator[tuple[Piece, int]]:
         if claim.state(self._broker.now()) is ClaimState.EXPIRED:
             return
         for part, messages in claim.slice(low, high):
-            for piece in self._broker.read(queue, part.grant, messages) if part.grant is not None else ():
+            for piece in self._broker.records.read(queue, part.grant, messages) if part.grant is not None else ():
                 yield piece, part.position(piece[-1][0]) + 1
                 self._check(queue, claim)
         self._check(queue, claim)
@@ -171,10 +169,10 @@ class Readers:
             return Lane(FairKey(key), priority, keys.lane(queue_name, key, priority))
 
         while not walk.done:
-            found = await self._broker.step_by_step(walk.next(LOOK_MESSAGES, LOOK_EFFORT))
-            places = [match.place for match in found if match.place.seq % parts == part]
-            wanted = [(lane_of(place.key, place.priority), place.seq, 0) for place in places]
-            for piece in self._broker.read_in_pieces(queue, wanted):
+            found = await step_by_step(walk.next(LOOK_MESSAGES, LOOK_EFFORT))
+            locations = [match.location for match in found if match.location.seq % parts == part]
+            wanted = [(lane_of(location.key, location.priority), location.seq, 0) for location in locations]
+            for piece in self._broker.records.read_waiting(queue, wanted):
                 yield piece
                 await asyncio.sleep(0)
                 if self._state.queues.get(queue_name) is not queue:

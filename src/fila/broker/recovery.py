@@ -9,21 +9,22 @@ import struct
 from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 
-from fila.broker.claims import plan_removal
+from fila.broker.access import PREFIX, load_record
 from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.scripts import Scripting
+from fila.broker.staging import batch_of
 from fila.broker.state import BrokerState
-from fila.broker.transactions import batch_of, publisher
 from fila.config import LimitsConfig
 from fila.core.claims import Claim, Group, Part
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
 from fila.core.leases import Grant
-from fila.core.pending import FairKey, Lane
 from fila.core.transactions import Producer, Transaction, in_turn
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
+from fila.storage.records import CommitRecord
 
 CLOCK_KEY = b"clock"
 
@@ -62,7 +63,7 @@ def recover(store: Storage, node: int, limits: LimitsConfig, scripting: Scriptin
         _load_messages(state, store, found)
         _drop_stale(found, cleanup)
     except (ValueError, LookupError, struct.error) as cause:
-        raise StoreCorrupt("the store holds an entry that cannot be read") from cause
+        raise StoreCorrupt("the store is damaged: it contains an entry that cannot be read") from cause
     if len(cleanup):
         with suppress(StoreFailed):  # what refers to nothing does no harm: a broker must start on a full disk too
             store.write(cleanup)
@@ -74,7 +75,11 @@ def _load_config(state: BrokerState, store: Storage) -> None:
         name, end = keys.read_name(key, 0)
         if end != len(key):
             raise ValueError("a key has the wrong length")
+        if name.startswith(PREFIX):
+            load_record(state.access, name, codec.read_setting(value))
+            continue
         try:
+            # A bucket is full when it is new, and so it is full at any later time: there is no clock yet.
             state.apply_setting(name, codec.read_setting(value), now=0)
         except InvalidArgument as cause:
             raise StoreCorrupt("a runtime setting cannot be read") from cause
@@ -109,7 +114,7 @@ def _load_producers(state: BrokerState, store: Storage) -> None:
 def _load_staged(state: BrokerState, store: Storage) -> None:
     """What is staged, and what was committed and is still to be enqueued."""
     known = state.transactions
-    commits: dict[str, codec.CommitRecord] = {}
+    commits: dict[str, CommitRecord] = {}
     for key, value in store.scan(Family.STAGED, keys.STAGED_PRODUCER, keys.after(keys.STAGED_PRODUCER)):
         name, commit = keys.read_staging_producer(key), codec.read_commit(value)
         known.producers[name] = Producer(name, commit.last, commit.heard_at, moved=frozenset(commit.moved))
@@ -126,7 +131,6 @@ def _load_staged(state: BrokerState, store: Storage) -> None:
         if committed is not None:
             publishing = in_turn(committed.parts(), commits[producer.name].parts, producer.moved)
             producer.publishing.extend(publishing)
-            state.chores.append(publisher(state, store, producer))
 
 
 def _load_grants(state: BrokerState, store: Storage, found: _Found) -> None:
@@ -157,8 +161,6 @@ def _load_claims(state: BrokerState, store: Storage, found: _Found) -> None:
             acked = numbers[0] <= group.floor
             claim = Claim(group, numbers[0], made.token, made.made_at, made.expires_at, made.sealed, acked)
             group.claims[claim.number] = claim
-            if acked:
-                state.chores.append(partial(plan_removal, state, queue, claim))
         else:
             claim = group.claims[numbers[0]]
             number, seqs = codec.read_claim_part(value)
@@ -175,7 +177,7 @@ def _load_due(store: Storage, found: _Found) -> None:
 
 
 def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
-    lanes: dict[keys.Place, _LoadedLane] = {}
+    lanes: dict[keys.KeyParts, _LoadedLane] = {}
     here: dict[bytes, _LoadedLane] = {}  # the lanes of the queue whose messages come, by the ends of their keys
     before: bytes | None = None
     apart = found.held.keys() | found.due.keys()
@@ -257,14 +259,14 @@ class _LoadedLane:
         lane = self.lanes.get(throttle_keys)
         if lane is None:
             throttles = self.queue.throttles.find_all(throttle_keys)
-            lane = Lane(self.lane.key, self.lane.priority, self.lane.place, throttles)
+            lane = Lane(self.lane.key, self.lane.priority, self.lane.key_parts, throttles)
             self.lanes[throttle_keys] = lane
         self.lane = lane
         self.ready = []
         self.runs.append((lane, self.cost, self.ready))
 
     def put_apart(self, seq: int, found: _Found) -> None:
-        """Put a message where it is said to be: into its grant or into the schedule."""
+        """Put a message that is not in a lane where it belongs: its grant, the schedule, or the suspects."""
         message = (self.lane, seq, self.cost)
         grant, attempts = found.held.get(seq, (None, 0))
         if grant is not None and attempts == self.queue.attempts.get(seq, 0):
@@ -279,7 +281,7 @@ class _LoadedLane:
         else:
             self.ready.append(seq)
             return
-        self.lane.key.out += 1
+        self.lane.key.outside_lanes += 1
 
     def weigh(self, newest: dict[FairKey, int]) -> None:
         """The weight of a key is that of its newest message."""
@@ -287,7 +289,8 @@ class _LoadedLane:
         if self.last > newest.get(key, 0):
             newest[key] = self.last
             key.weight = self.weight
-            self.queue.weighs = self.queue.weighs or self.weight != 1
+            cache = self.queue.lane_cache
+            cache.weighted = cache.weighted or self.weight != 1
 
     def take_in(self) -> None:
         for lane, cost, seqs in self.runs:
@@ -298,15 +301,15 @@ class _LoadedLane:
                     self.queue.make_ready(lane, seq, cost)
 
 
-def _find_lane(state: BrokerState, place: keys.Place) -> tuple[QueueState, Lane]:
-    name, key_name, priority = keys.read_lane(keys.joined(place))
+def _find_lane(state: BrokerState, key_parts: keys.KeyParts) -> tuple[QueueState, Lane]:
+    name, key_name, priority = keys.read_lane(keys.joined(key_parts))
     queue = state.queues.get(name)
     if queue is None:
-        raise StoreCorrupt("the store holds messages of a queue that it does not know")
+        raise StoreCorrupt("the store is damaged: it contains messages of an unknown queue")
     owner = queue.keys.get(key_name)
     if owner is None:
         owner = queue.keys[key_name] = FairKey(key_name)
-    return queue, Lane(owner, priority, place)
+    return queue, Lane(owner, priority, key_parts)
 
 
 def _drop_stale(found: _Found, cleanup: Batch) -> None:

@@ -9,7 +9,7 @@ from fila.core.errors import InvalidArgument, LimitExceeded
 from fila.lua.budget import HookBudget
 from fila.lua.hooks import DryRun, Hooks, OnOpen
 from fila.lua.limits import HookLimits
-from fila.storage.codec import QueueRecord
+from fila.storage.records import QueueRecord
 
 ReadBody = Callable[[bytes], tuple[Mapping[str, str], int]]
 """Reads headers and size of the payload out of a message's body, which only the edge of the program can."""
@@ -19,8 +19,8 @@ RUNTIME_BYTES = 128 << 10
 """What a script takes beside what it may hold: its runtime, and room for the arguments of a call."""
 SCRIPT_SETTINGS = {"script", "script_timeout_ms", "script_memory_bytes"}
 """What makes hooks begin anew, with nothing in their memory."""
-PART_OF_TRIALS = 3
-"""Which part of the time that hooks may take is there for trials, besides."""
+PART_OF_DRY_RUNS = 3
+"""Which part of the time that hooks may take is there for dry runs, besides."""
 LIMITS = {"script_timeout_ms": "timeout_ms", "script_memory_bytes": "memory_bytes"}
 """Settings of a queue, and what they must not exceed in the server's section [lua]."""
 
@@ -54,7 +54,7 @@ class Scripts:
         tick_ms, percent = scripting.config.tick_ms, scripting.config.max_time_percent
         self.budget = HookBudget(tick_ms, percent, scripting.clock_ns)
         """Of hooks that decide, and of compiling them"""
-        self.trial_budget = HookBudget(tick_ms, max(1, percent // PART_OF_TRIALS), scripting.clock_ns)
+        self.dry_run_budget = HookBudget(tick_ms, max(1, percent // PART_OF_DRY_RUNS), scripting.clock_ns)
         """Of hooks that are tried"""
         self.broken: dict[str, str] = {}
         """Queues whose script could not be used when the server started, and why"""
@@ -109,13 +109,13 @@ class Scripts:
 
     def try_out(self, record: QueueRecord, source: str) -> DryRun:
         """A script that may be asked and decides nothing. Raises InvalidArgument with line and reason."""
-        with self.trial_budget.spending():
+        with self.dry_run_budget.spending():
             return DryRun(
                 source or record.script,
                 record.name,
                 self._limits_of(record),
                 self._setting,
-                budget=self.trial_budget,
+                budget=self.dry_run_budget,
                 clock_ns=self._given.clock_ns,
             )
 

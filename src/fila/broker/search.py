@@ -11,11 +11,11 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from fila.broker.commands import Place
-from fila.broker.failure import failures_of
+from fila.broker.attempts import failures_of
+from fila.broker.commands import Location
 from fila.broker.queue import QueueState
+from fila.core.fair_key import FairKey
 from fila.core.lifecycle import State
-from fila.core.pending import FairKey
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 
@@ -60,7 +60,7 @@ class Query:
 class Match(NamedTuple):
     """A message that is meant."""
 
-    place: Place
+    location: Location
     record: bytes | None
     """None when nobody had to read it."""
 
@@ -74,7 +74,7 @@ class Search:
         self._query = query
         self._read = read or query.body is not None
         self._error = query.error.casefold()
-        self._gathered: list[Place] = []
+        self._gathered: list[Location] = []
         """Those to be looked at next, the first of them last"""
         self._more = True
         self._rest = 0
@@ -97,32 +97,32 @@ class Search:
                     break
                 yield from self._gather()
                 continue
-            place = self._gathered.pop()
-            self.position = place.seq
-            match = self._check(place)
+            location = self._gathered.pop()
+            self.position = location.seq
+            match = self._check(location)
             if match is not None:
                 found.append(match)
             if self._tired():
                 yield
         return found
 
-    def _check(self, place: Place) -> Match | None:
+    def _check(self, location: Location) -> Match | None:
         self.effort += 1
-        query, seq = self._query, place.seq
+        query, seq = self._query, location.seq
         if query.seqs is not None and seq not in query.seqs:
             return None
         if self._error and not self._failed_with(seq):
             return None
         if not self._read:
-            return Match(place, None)
-        lane = keys.lane(self._queue.name, place.key, place.priority)
+            return Match(location, None)
+        lane = keys.lane(self._queue.name, location.key, location.priority)
         record = self._store.get(Family.MESSAGES, keys.message(lane, seq))
         self.effort += READ_EFFORT
         if record is None:  # it has gone meanwhile
             return None
         self.effort += len(record) // BYTES_AN_EFFORT
         meant = query.body is None or query.body(record[len(codec.head_of(record)) :])
-        return Match(place, record) if meant else None
+        return Match(location, record) if meant else None
 
     def _failed_with(self, seq: int) -> bool:
         if seq not in self._queue.attempts:
@@ -145,17 +145,17 @@ class Search:
             for key in self._keys():
                 for lane in [*key.lanes.values()]:
                     seqs = lane.between(first.low, first.high, GATHERED, newest=query.newest)
-                    first.add(Place(seq, key.name, lane.priority, State.READY, 0) for seq in seqs)
+                    first.add(Location(seq, key.name, lane.priority, State.READY, 0) for seq in seqs)
                     self.effort += 1 + len(seqs) // 4
                 if self._tired():
                     yield
-        for place in self._apart():
-            if first.low <= place.seq <= first.high and query.fairness_key in (None, place.key):
-                first.add((place,))
+        for location in self._apart():
+            if first.low <= location.seq <= first.high and query.fairness_key in (None, location.key):
+                first.add((location,))
             self.effort += 1
             if self._tired():
                 yield
-        self._gathered = first.places()
+        self._gathered = first.locations()
         self._more = len(self._gathered) == GATHERED
         self._gathered.reverse()
 
@@ -165,18 +165,18 @@ class Search:
             return list(known.values())
         return [known[name]] if name in known else []
 
-    def _apart(self) -> Iterable[Place]:
+    def _apart(self) -> Iterable[Location]:
         """Messages that are not in the lanes of their keys."""
         if State.READY in self._query.states:
             for seq, lane, _ in self._queue.suspects.all():
-                yield Place(seq, lane.key.name, lane.priority, State.READY, 0)
+                yield Location(seq, lane.key.name, lane.priority, State.READY, 0)
         if State.DELAYED in self._query.states:
             for due, seq, lane, _ in self._queue.schedule.all():
-                yield Place(seq, lane.key.name, lane.priority, State.DELAYED, due)
+                yield Location(seq, lane.key.name, lane.priority, State.DELAYED, due)
         if State.LEASED in self._query.states:
             for grant in self._queue.leases.grants():
                 for lane, seq, _ in [*grant.members.values()]:
-                    yield Place(seq, lane.key.name, lane.priority, State.LEASED, grant.expires_at)
+                    yield Location(seq, lane.key.name, lane.priority, State.LEASED, grant.expires_at)
 
 
 class _First:
@@ -186,19 +186,19 @@ class _First:
         self.low = query.low
         self.high = query.high
         self._newest = query.newest
-        self._places: list[Place] = []
+        self._locations: list[Location] = []
 
-    def add(self, places: Iterable[Place]) -> None:
-        self._places += places
-        if len(self._places) >= 2 * GATHERED:
-            self._places = self.places()
-            if len(self._places) == GATHERED:
-                last = self._places[-1].seq
+    def add(self, locations: Iterable[Location]) -> None:
+        self._locations += locations
+        if len(self._locations) >= 2 * GATHERED:
+            self._locations = self.locations()
+            if len(self._locations) == GATHERED:
+                last = self._locations[-1].seq
                 self.low, self.high = (last, self.high) if self._newest else (self.low, last)
 
-    def places(self) -> list[Place]:
+    def locations(self) -> list[Location]:
         # A message that moved while the others were gathered may be here twice, once from each place.
-        once = {place.seq: place for place in self._places}
+        once = {location.seq: location for location in self._locations}
         return sorted(once.values(), reverse=self._newest)[:GATHERED]
 
 

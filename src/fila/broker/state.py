@@ -1,12 +1,12 @@
 """All that the broker has in memory."""
 
 from bisect import bisect_left, insort
-from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from fila.auth.registry import Registry
 from fila.broker.queue import QueueState, dead_letter_name
+from fila.broker.recent import RecentRecords
 from fila.broker.scripts import Scripting, Scripts
+from fila.broker.wakeups import Wakeups
 from fila.config import LimitsConfig
 from fila.core.dedup import Producers
 from fila.core.errors import InvalidArgument, QueueNotFound, quoted
@@ -14,17 +14,12 @@ from fila.core.ids import MessageIds, Sequence
 from fila.core.throttle import Limit, ThrottleManager
 from fila.core.transactions import Transactions
 from fila.lua.hooks import Hooks
-from fila.storage.codec import QueueRecord
+from fila.storage.records import QueueRecord
 
-if TYPE_CHECKING:
-    from fila.broker.tick import Tick
-
+RECENT_BYTES = 16 << 20
+"""How much of what was just written is kept for consumers that are waiting."""
 THROTTLE = "throttle."
 """How the names of settings begin that limit a throttle key."""
-
-
-Chore = Callable[["Tick"], bool]
-"""Plans a bit of it. Returns whether that was the last."""
 
 
 class BrokerState:
@@ -32,7 +27,7 @@ class BrokerState:
 
     __slots__ = (
         "_departed_count",
-        "chores",
+        "access",
         "clock_mark",
         "config",
         "config_keys",
@@ -43,10 +38,12 @@ class BrokerState:
         "placing",
         "producers",
         "queues",
+        "recent",
         "scripts",
         "sequence",
         "throttles",
         "transactions",
+        "wakeups",
     )
 
     def __init__(self, node: int, limits: LimitsConfig, scripting: Scripting) -> None:
@@ -57,13 +54,11 @@ class BrokerState:
         """No sequence number above this was given out yet, as far as the store knows."""
         self.queues: dict[str, QueueState] = {}
         self.placing: set[str] = set()
-        """Queues whose script says where a message stands,"""
+        """Queues with the hook `on_enqueue`, which decides the placement of a message"""
         self.judging: set[str] = set()
-        """and those whose script says what becomes of a failed one."""
+        """Queues with the hook `on_failure`, which decides what becomes of a failed message"""
         self.hooks_changed = 0
         """How often hooks of a queue changed."""
-        self.chores: deque[Chore] = deque()
-        """What was decided and is still to be carried out, a bit in each tick."""
         self._departed_count = False
         self.producers = Producers()
         self.transactions = Transactions()
@@ -71,8 +66,12 @@ class BrokerState:
         """What operators set while the broker runs."""
         self.config_keys: list[str] = []
         """Its keys in their order"""
+        self.access = Registry()
+        """Who may do what"""
         self.throttles = ThrottleManager()
         self.scripts = Scripts(scripting, limits, self.config)
+        self.recent = RecentRecords(RECENT_BYTES)
+        self.wakeups = Wakeups()
 
     def queue(self, name: str) -> QueueState:
         """Raises QueueNotFound."""

@@ -14,11 +14,11 @@ from typing import Any
 from fila.broker.queue import Counters, QueueState, dead_letter_name
 from fila.core.claims import Group
 from fila.core.drr import PARKED
+from fila.core.fair_key import FairKey
 from fila.core.ledger import WaitSums
-from fila.core.pending import FairKey
 from fila.core.throttle import Throttle
 from fila.lua.hooks import HookName, Hooks, HookStats
-from fila.storage.codec import QueueRecord
+from fila.storage.records import QueueRecord
 
 STRIDE = 5000
 """Fairness keys that are looked at in one go."""
@@ -176,12 +176,12 @@ class _Totals:
     oldest: int = 0
     throttles: dict[Throttle, None] = field(default_factory=dict)
 
-    def add(self, key: FairKey, delivered: int) -> None:
+    def add(self, queue: QueueState, key: FairKey, delivered: int) -> None:
         self.delivered += delivered
-        self.runnable += key.ready
-        if key.ready:
+        self.runnable += queue.pending_of(key)
+        oldest = queue.oldest_of(key)
+        if oldest is not None:
             self.weight += key.weight
-            oldest = key.oldest
             self.oldest = min(self.oldest or oldest, oldest)
         if key.throttled:
             for lane in key.lanes.values():
@@ -195,14 +195,14 @@ def look(queue: QueueState, order: KeyOrder, now: int) -> Iterator[QueueStats | 
     totals, page = _Totals(), _Page(order)
     for step, key in enumerate(list(queue.keys.values()), 1):
         delivered = key.delivered + queue.drained.delivered(key.name)
-        totals.add(key, delivered)
+        totals.add(queue, key, delivered)
         page.add(key, delivered)
         if not step % STRIDE:
             yield None
     for name, (delivered, weight) in queue.drained.all().items():
         if name not in queue.keys:
             gone = FairKey(name, weight)
-            totals.add(gone, delivered)
+            totals.add(queue, gone, delivered)
             page.add(gone, delivered)
     keys = [_key_stats(key, delivered, totals, queue) for key, delivered in page.chosen()]
     yield QueueStats(
@@ -271,17 +271,17 @@ class _Page:
 
 
 def _key_stats(key: FairKey, delivered: int, totals: _Totals, queue: QueueState) -> KeyStats:
-    everything = queue.counters.delivered
+    everything, pending = queue.counters.delivered, queue.pending_of(key)
     return KeyStats(
         fairness_key=key.name,
         weight=key.weight,
-        pending=key.ready,
+        pending=pending,
         delivered=delivered,
         deficit=key.deficit,
         share=delivered / everything if everything else 0.0,
-        entitlement=key.weight / totals.weight if key.ready and totals.weight else 0.0,
-        oldest_at=key.oldest if key.ready else 0,
-        parked=key.place == PARKED,
+        entitlement=key.weight / totals.weight if pending and totals.weight else 0.0,
+        oldest_at=queue.oldest_of(key) or 0,
+        parked=key.ring == PARKED,
         waits=deepcopy(queue.ledger.of_key(key.name)),
     )
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from fila.core.lane import Taken
 from fila.core.leases import Grant
-from fila.core.pending import Taken
 
 EPOCH_AHEAD = 86_400 * 10**9
 """How far an epoch may be ahead of the broker's clock, in nanoseconds since 1970: a day"""

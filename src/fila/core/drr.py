@@ -26,8 +26,9 @@ Selecting changes the rings; `rollback` undoes a selection exactly, for when it 
 from collections import deque
 from dataclasses import dataclass, field
 
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane, Taken
 from fila.core.lines import Line, Lines, Trace
-from fila.core.pending import FairKey, Lane, Taken
 from fila.core.throttle import Throttle
 
 SPARSE_RUN = 16
@@ -48,7 +49,7 @@ class Selection:
     served: list[tuple[FairKey, int]] = field(default_factory=list)
     """Whose they are: keys in their turns, with how many of each."""
     before: list[tuple[FairKey, int, int]] = field(default_factory=list)
-    """(key, deficit, place) of every key that was looked at, in the order of first look."""
+    """(key, deficit, ring) of every key that was looked at, in the order of first look."""
     trace: Trace = field(default_factory=Trace)
     """What happened at the throttles."""
     unfinished: bool = False
@@ -60,7 +61,7 @@ class Selection:
 
 
 class Drr:
-    """The rings of one queue. Owns the deficit and the place of each of its keys."""
+    """The rings of one queue. Owns the deficit of each of its keys, and in which ring it stands."""
 
     __slots__ = (
         "_backlogged",
@@ -95,19 +96,19 @@ class Drr:
 
     def activate(self, key: FairKey) -> None:
         """Let a key take part that has messages. Does nothing for one that already does, or that throttles hold up."""
-        if key.place == IDLE:
-            key.place = SPARSE
+        if key.ring == IDLE:
+            key.ring = SPARSE
             key.deficit = key.weight * self.quantum
             self._sparse.append(key)
-        elif key.place == PARKED and not key.blocked:
+        elif key.ring == PARKED and not key.blocked:
             self._unpark(key)
 
     def drop(self, keys: set[FairKey]) -> None:
         """Let keys take part no longer whose messages were taken away. Their debts are forgotten."""
         for key in keys:
-            self.parked -= key.place == PARKED
+            self.parked -= key.ring == PARKED
             self.lines.forget(key)
-            key.place = IDLE
+            key.ring = IDLE
             key.deficit = 0
         self._sparse = deque(key for key in self._sparse if key not in keys)
         self._backlogged = deque(key for key in self._backlogged if key not in keys)
@@ -119,7 +120,7 @@ class Drr:
     def select(self, limit: int, now: int = 0, cap: int | None = None) -> Selection:
         """Take the next messages, at most `limit`, out of their lanes; with a cap only those that are no newer.
 
-        A key that has newer ones only keeps its place and what it has left to spend, as if nobody had asked.
+        A key that has newer ones only keeps its position and what it has left to spend, as if nobody had asked.
         """
         chosen = Selection(round=self.round, turns=self.turns, turns_left=self._turns_left, sparse_run=self._sparse_run)
         messages, before, trace = chosen.messages, chosen.before, chosen.trace
@@ -143,7 +144,7 @@ class Drr:
             deficit = key.deficit
             if key.mark != epoch:
                 key.mark = epoch
-                before.append((key, deficit, key.place))
+                before.append((key, deficit, key.ring))
             capped = cap is not None and not key.is_within(cap)
             if capped and cap is not None and key.head is not None and not (key.blocked or key.reaches(cap)):
                 aside.append((ring, ring.popleft()))
@@ -202,12 +203,12 @@ class Drr:
         touched = {id(key) for key, _, _ in chosen.before}
         self._sparse = deque(key for key in self._sparse if id(key) not in touched)
         self._backlogged = deque(key for key in self._backlogged if id(key) not in touched)
-        for key, deficit, place in reversed(chosen.before):
-            self.parked += (place == PARKED) - (key.place == PARKED)
+        for key, deficit, ring in reversed(chosen.before):
+            self.parked += (ring == PARKED) - (key.ring == PARKED)
             key.deficit = deficit
-            key.place = place
-            if place != PARKED:
-                (self._sparse if place == SPARSE else self._backlogged).appendleft(key)
+            key.ring = ring
+            if ring != PARKED:
+                (self._sparse if ring == SPARSE else self._backlogged).appendleft(key)
         for key, standing in chosen.trace.standings.items():
             key.reopen(standing)
         for lane, seq, cost in reversed(chosen.messages):
@@ -230,7 +231,7 @@ class Drr:
         while (key := self.lines.next_in(line, now)) is not None:
             chosen.trace.note(key)
             self.lines.call(line, key, chosen.trace)
-            if key.place == PARKED:
+            if key.ring == PARKED:
                 if key.mark != self._epoch:
                     key.mark = self._epoch
                     chosen.before.append((key, key.deficit, PARKED))
@@ -246,7 +247,7 @@ class Drr:
 
     def _unpark(self, key: FairKey) -> None:
         self.parked -= 1
-        key.place = SPARSE
+        key.ring = SPARSE
         self._sparse.append(key)
 
     def _park(self, ring: deque[FairKey], key: FairKey, deficit: int, *, had_turn: bool) -> None:
@@ -254,7 +255,7 @@ class Drr:
         if had_turn:
             self._count_turn(ring)
         self.parked += 1
-        key.place = PARKED
+        key.ring = PARKED
         key.deficit = deficit
 
     def _put_off(self, ring: deque[FairKey], key: FairKey, deficit: int, trace: Trace) -> None:
@@ -262,7 +263,7 @@ class Drr:
         trace.put_off[key] = True
         ring.popleft()
         key.deficit = deficit
-        key.place = SPARSE
+        key.ring = SPARSE
         self._sparse.append(key)
 
     def _end_turn(self, ring: deque[FairKey], key: FairKey, deficit: int) -> None:
@@ -270,11 +271,11 @@ class Drr:
         ring.popleft()
         self._count_turn(ring)
         if ring is self._backlogged and deficit > 0:
-            key.place = IDLE
+            key.ring = IDLE
             key.deficit = 0
             return
         key.deficit = deficit if deficit > 0 else deficit + key.weight * self.quantum
-        key.place = BACKLOGGED
+        key.ring = BACKLOGGED
         self._backlogged.append(key)
 
     def _take_turns(self, key: FairKey, messages: list[Taken], deficit: int, limit: int) -> int:
@@ -309,10 +310,10 @@ class Drr:
         if stays:
             if ring is self._backlogged:
                 key.deficit += key.weight * self.quantum
-            key.place = BACKLOGGED
+            key.ring = BACKLOGGED
             self._backlogged.append(key)
         else:
-            key.place = IDLE
+            key.ring = IDLE
             key.deficit = 0
         return stays
 

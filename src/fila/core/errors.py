@@ -1,156 +1,174 @@
-"""Everything the broker refuses, as one tree.
+"""Every error with which the broker refuses a request, as one tree.
 
 BrokerError
-├── InvalidArgument      the request can never succeed as it is
-├── LimitExceeded        larger than a limit allows
+├── InvalidArgument      the request is wrong and will never succeed
+├── LimitExceeded        the request exceeds a limit
 ├── QueueNotFound
 ├── QueueAlreadyExists
-├── MessageNotFound      no such message is leased
-│   ├── LeaseEnded       it is still there, but not under that lease
-│   ├── MessageGone      it exists no more, and never will again
-│   └── NoSuchMessage    it is nowhere in the queue
+├── MessageNotFound      nobody holds the message under that lease
+│   ├── LeaseEnded       the message exists, but that lease has ended
+│   ├── MessageGone      the message does not exist any more
+│   └── NoSuchMessage    the queue does not hold the message
 ├── ConfigNotFound
-├── NotNow               something else must happen first
-│   ├── ClaimLost        the claim was acked, was never made, or ended on the way
-│   ├── Fenced           a reader of a later epoch has taken over
-│   ├── TooFarAhead      a number that only grows would grow by too much at once
-│   └── NotStaged        a transaction lacks messages that belong to it
-├── StaleSequence        a producer's batch from too far back to answer again
-├── SequenceReused       a producer's batch under the number of another one
-├── Overloaded           too much is waiting; try again later
-├── ShuttingDown         the broker takes no more work
-├── StoreFailed          the store did not take the write, or could not be read; nothing was changed
-│   ├── StoreBusy        the store is behind with its files; the same write may succeed soon
-│   └── StoreFull        there is no room on the disk
+├── Unauthenticated      no valid API key was sent
+│   └── KeyEnded         the key of an open call expired or was revoked
+├── PermissionDenied     the caller's roles do not allow it
+├── NotNow               a precondition is not met: something else must happen first
+│   ├── ClaimLost        the claim was acked, was never made, or ended while it was read
+│   ├── Fenced           a reader with a later epoch has taken over the group
+│   ├── TooFarAhead      an epoch, a transaction or a sequence would jump too far ahead
+│   └── NotStaged        a transaction lacks messages that its commit names
+├── StaleSequence        a producer sent a batch again that is too old to be answered again
+├── SequenceReused       a producer sent another batch under a sequence it has used
+├── Overloaded           too many requests are waiting; retry later
+├── ShuttingDown         the broker takes no new requests
+├── StoreFailed          the store failed to write or to read; nothing was changed
+│   ├── StoreBusy        the store has fallen behind (write stall); the same write may succeed soon
+│   └── StoreFull        the disk is full
 └── StoreUnusable        the store cannot be opened or trusted
     ├── StoreLocked      another broker has it open
-    ├── StoreLost        removed or replaced while it was open
-    ├── StoreCorrupt
-    └── StoreTooNew      written by a later version
+    ├── StoreLost        it was removed or replaced while it was open
+    ├── StoreCorrupt     it is damaged
+    └── StoreTooNew      a later version wrote it
 
-The text of an error is meant for the person who sent the request. It never holds payloads or header values.
+Rules for the text of an error:
+- it is one sentence for the person who sent the request: what is wrong, with the value and the limit, and what to do;
+- it never contains payloads or header values.
 """
 
 ECHO = 80
-"""How much of a name is repeated in an error."""
+"""How many characters of a client's own text an error repeats."""
 
 
 def quoted(name: str) -> str:
-    """A client's own word, shortened so that an error stays an error however long the word was."""
+    """A client's own text in quotes, shortened so that the error stays short."""
     return f'"{name}"' if len(name) <= ECHO else f'"{name[:ECHO]}..."'
 
 
 class BrokerError(Exception):
-    """Something the broker refuses."""
+    """The broker refuses a request."""
 
 
 class InvalidArgument(BrokerError):
-    """The request can never succeed as it is."""
+    """The request is wrong and will never succeed."""
 
 
 class LimitExceeded(BrokerError):
-    """The request is larger than a limit allows."""
+    """The request exceeds a limit."""
 
 
 class QueueNotFound(BrokerError):
-    """There is no queue of that name."""
+    """The queue does not exist."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"queue {quoted(name)} does not exist")
 
 
 class QueueAlreadyExists(BrokerError):
-    """The name is taken."""
+    """A queue of that name exists."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"queue {quoted(name)} already exists")
 
 
 class MessageNotFound(BrokerError):
-    """No such message is leased, or not under that lease."""
+    """Nobody holds the message under that lease."""
 
     def __init__(self, message_id: str, queue: str) -> None:
         super().__init__(f"message {message_id[:ECHO]} is not leased in queue {quoted(queue)}")
 
 
 class LeaseEnded(MessageNotFound):
-    """The message is still there, perhaps as a dead letter, but the lease under which it was delivered has ended."""
-
-    def __init__(self, message_id: str, queue: str) -> None:
-        BrokerError.__init__(self, f"message {message_id[:ECHO]} in queue {quoted(queue)}: its lease has ended")
-
-
-class MessageGone(MessageNotFound):
-    """The message is neither in the queue nor among its dead letters: it was acked, purged or never there."""
+    """The message still exists, perhaps as a dead letter, but the lease under which it was delivered has ended."""
 
     def __init__(self, message_id: str, queue: str) -> None:
         super().__init__(message_id, queue)
-        self.args = (f"{self.args[0]}: it was acked or removed, or was never there",)
+        self.args = (f"{self.args[0]} under this lease_id: the lease has ended",)
+
+
+class MessageGone(MessageNotFound):
+    """The message is neither in the queue nor in its dead-letter queue."""
+
+    def __init__(self, message_id: str, queue: str) -> None:
+        super().__init__(message_id, queue)
+        self.args = (f"{self.args[0]}: it was acked, was purged or never existed",)
 
 
 class NoSuchMessage(MessageNotFound):
-    """The queue holds no such message."""
+    """The queue does not hold the message."""
 
     def __init__(self, text: str) -> None:
         BrokerError.__init__(self, text)
 
 
 class ConfigNotFound(BrokerError):
-    """There is no such entry in the runtime configuration."""
+    """The runtime configuration has no such key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"config key {quoted(key)} is not set")
 
 
+class Unauthenticated(BrokerError):
+    """No valid API key was sent."""
+
+
+class KeyEnded(Unauthenticated):
+    """The key of an open call expired or was revoked."""
+
+
+class PermissionDenied(BrokerError):
+    """The caller's roles do not allow it."""
+
+
 class NotNow(BrokerError):
-    """The request is right, but something else must happen first."""
+    """A precondition is not met: the request is right, but something else must happen first."""
 
 
 class ClaimLost(NotNow):
-    """The claim was acked, was never made, or ended on the way."""
+    """The claim was acked, was never made, or ended while it was read."""
 
 
 class Fenced(NotNow):
-    """A reader of a later epoch has taken the group over."""
+    """A reader with a later epoch has taken over the group."""
 
 
 class TooFarAhead(NotNow):
-    """A number that only grows would grow by so much at once that nobody could come after it."""
+    """An epoch, a transaction or a sequence would jump so far ahead that no later number would be left."""
 
 
 class NotStaged(NotNow):
-    """A transaction lacks messages that belong to it."""
+    """A transaction lacks messages that its commit names."""
 
 
 class StaleSequence(BrokerError):
-    """A producer sent a batch again that lies too far back to be answered again."""
+    """A producer sent a batch again that is too old to be answered again."""
 
 
 class SequenceReused(BrokerError):
-    """A batch has the producer and the sequence of another one."""
+    """A producer sent another batch under a sequence that it has used."""
 
 
 class Overloaded(BrokerError):
-    """The broker has more work waiting than it may hold; try again later."""
+    """Too many requests are waiting in the broker; retry later."""
 
 
 class ShuttingDown(BrokerError):
-    """The broker is shutting down and takes no more work."""
+    """The broker is shutting down and takes no new requests."""
 
     def __init__(self) -> None:
-        super().__init__("the broker is shutting down")
+        super().__init__("the broker is shutting down; retry when it has restarted")
 
 
 class StoreFailed(BrokerError):
-    """The store did not take the write, or could not be read; nothing was changed."""
+    """The store failed to write or to read; nothing was changed."""
 
 
 class StoreBusy(StoreFailed):
-    """The store is behind with its files; nothing was changed, and the same write may succeed soon."""
+    """The store has fallen behind (write stall); nothing was changed, and the same write may succeed soon."""
 
 
 class StoreFull(StoreFailed):
-    """There is no room on the disk; nothing was changed."""
+    """The disk is full; nothing was changed."""
 
 
 class StoreUnusable(BrokerError):
@@ -166,8 +184,8 @@ class StoreLost(StoreUnusable):
 
 
 class StoreCorrupt(StoreUnusable):
-    """The store holds bytes that this broker did not write."""
+    """The store is damaged."""
 
 
 class StoreTooNew(StoreUnusable):
-    """The store was written by a later version."""
+    """A later version wrote the store."""

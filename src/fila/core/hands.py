@@ -24,9 +24,9 @@ class Hands:
         self._sent = 0
         self._handed = 0
         self._token = 0
-        """Of leases before this one everything was handed, of later ones nothing,"""
+        """The lease up to which messages were handed: of leases before it all were, of later ones none"""
         self._of_token: list[list[int]] = []
-        """and of this one these."""
+        """What was handed of the lease `_token`"""
 
     def send(self, token: int, seqs: list[int]) -> None:
         """Messages of a lease were sent."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from fila.core.pending import Lane, Taken
+from fila.core.lane import Lane, Taken
 
 if TYPE_CHECKING:
     from fila.core.claims import Claim

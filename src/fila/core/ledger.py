@@ -17,7 +17,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from fila.core.pending import FairKey, Lane, Taken
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane, Taken
 
 SAMPLE = 32
 """One message in so many is accounted for."""
@@ -50,9 +51,9 @@ class Timeline:
         self.on = on
         self._since = now
         self._times = [now]
-        """When it changed,"""
+        """The times at which it changed"""
         self._sums = [0]
-        """and for how long it had been so until then."""
+        """For how long it had been on, in all, up to each of these times"""
 
     def set(self, on: bool, now: int) -> None:
         if on == self.on or now < self._since:

@@ -25,7 +25,8 @@ served last is told last.
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from fila.core.pending import FairKey, Lane, Standing
+from fila.core.fair_key import FairKey, Standing
+from fila.core.lane import Lane
 from fila.core.throttle import EVERYTHING, Throttle, ThrottleManager
 
 MAX_CALLED = 1000
@@ -252,7 +253,7 @@ class Lines:
             line.notice()
 
     def forget(self, key: FairKey) -> None:
-        """Let a key wait no longer that has nothing to send, and those behind it take its place."""
+        """Let a key wait no longer that has nothing to send, and those behind it move up."""
         left = [*key.called]
         for line in key.called:
             line.called -= 1

@@ -20,16 +20,16 @@ class RetryPolicy(NamedTuple):
         """Whether a message that failed so often is dead."""
         return 0 < self.max_attempts <= attempts
 
-    def rest_ms(self, attempts: int, seq: int, limit_ms: int) -> int:
-        """How long a message rests after its `attempts`-th failure, never more than `limit_ms`.
+    def backoff_ms(self, attempts: int, seq: int, limit_ms: int) -> int:
+        """How long a message is delayed after its `attempts`-th failure, never more than `limit_ms`.
 
         Jitter takes off a part that depends on the message and the attempt alone, so that the same events always have
         the same result.
         """
         limit_ms = min(limit_ms, self.max_delay_ms or limit_ms)
         try:
-            rest = min(self.delay_ms * self.backoff ** (attempts - 1), limit_ms)
+            delay = min(self.delay_ms * self.backoff ** (attempts - 1), limit_ms)
         except OverflowError:
-            rest = limit_ms
+            delay = limit_ms
         part = ((seq + attempts) * _SPREAD % 2**64) / 2**64
-        return int(rest * (1 - self.jitter * part))
+        return int(delay * (1 - self.jitter * part))

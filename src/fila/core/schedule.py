@@ -2,7 +2,7 @@
 
 from heapq import heapify, heappop, heappush
 
-from fila.core.pending import Lane
+from fila.core.lane import Lane
 
 Delayed = tuple[int, int, Lane, int]
 """When the message becomes ready, its sequence number, its lane, its cost."""

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from enum import IntEnum
 
 from fila.core.drr import IDLE, PARKED, Drr, Selection
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane, Taken
 from fila.core.lines import Lines
-from fila.core.pending import FairKey, Lane, Taken
 from fila.core.throttle import ThrottleManager
 
 
@@ -33,7 +34,7 @@ class SuspectLane(Lane):
     __slots__ = ("home",)
 
     def __init__(self, key: FairKey, home: Lane) -> None:
-        super().__init__(key, home.priority, home.place, home.throttles)
+        super().__init__(key, home.priority, home.key_parts, home.throttles)
         self.home = home
         """Where its messages belong otherwise"""
 
@@ -65,7 +66,7 @@ class Suspects:
         lane = found if isinstance(found, SuspectLane) else SuspectLane(key, home)
         key.push(lane, seq, cost)
         self._lanes[seq] = lane
-        if key.place <= PARKED:
+        if key.ring <= PARKED:
             self.drr.activate(key)
 
     def lane_of(self, seq: int) -> SuspectLane | None:
@@ -76,6 +77,18 @@ class Suspects:
         """Sequence number, the lane that it belongs to otherwise, and cost of each."""
         for seq, lane in list(self._lanes.items()):
             yield seq, lane.home, lane.key.cost(seq)
+
+    def count_of(self, key: str) -> int:
+        """How many messages of a fairness key wait here."""
+        return sum(each.ready for each in self._of_key(key))
+
+    def oldest_of(self, key: str) -> int | None:
+        """The oldest of them, if there is one."""
+        return min((each.oldest for each in self._of_key(key)), default=None)
+
+    def _of_key(self, name: str) -> list[FairKey]:
+        found = (self._keys.get((name, suspicion)) for suspicion in Suspicion)
+        return [key for key in found if key is not None and key.head is not None]
 
     def remove(self, seqs: set[int]) -> None:
         """Take messages away that wait here."""
@@ -89,7 +102,7 @@ class Suspects:
         emptied = {key for key in touched if key.head is None}
         self.drr.drop(emptied)
         for key in touched - emptied:
-            if key.place == PARKED:
+            if key.ring == PARKED:
                 self.drr.activate(key)
         for key in emptied:
             self._forget_key(key)
@@ -107,7 +120,7 @@ class Suspects:
             self._keys.clear()
             return
         for key, _, _ in selection.before:
-            if key.head is None and key.place == IDLE:
+            if key.head is None and key.ring == IDLE:
                 self._forget_key(key)
 
     def _forget_key(self, key: FairKey) -> None:

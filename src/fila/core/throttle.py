@@ -55,11 +55,10 @@ class Limit:
 
     def __post_init__(self) -> None:
         """Raises InvalidArgument."""
-        if self.rate is None and self.max_in_flight is None:
-            why = "burst needs a rate" if self.burst is not None else "give a rate, a max_in_flight, or both"
-            raise InvalidArgument(f"a throttle without a limit: {why}")
         if self.rate is None and self.burst is not None:
             raise InvalidArgument("a throttle's burst needs a rate")
+        if self.rate is None and self.max_in_flight is None:
+            raise InvalidArgument("a throttle must have a limit: give a rate, a max_in_flight, or both")
         _check("rate", self.rate, MIN_RATE, MAX_RATE)
         _check("burst", self.burst, 1, MAX_BURST)
         _check("max_in_flight", self.max_in_flight, 1, MAX_IN_FLIGHT)
@@ -72,7 +71,8 @@ class Limit:
             name, given, value = (word.strip() for word in part.partition("="))
             if name not in {"rate", "burst", "max_in_flight"} or not given:
                 raise InvalidArgument(
-                    f"a throttle is written like rate=10,burst=20,max_in_flight=5, and {quoted(part)} is no part of it"
+                    f"unknown part {quoted(part)} in a throttle; allowed are rate, burst and max_in_flight, "
+                    "written like rate=10,burst=20,max_in_flight=5"
                 )
             if name in parts:
                 raise InvalidArgument(f"a throttle's {name} is given twice")
@@ -245,11 +245,15 @@ class Throttle:
             bucket.spend(count * cost)
 
     def refund(self, cost: int) -> None:
-        """Undo that a message passed, at the same point in time."""
+        """Undo that a message passed, at the same point in time.
+
+        Nobody is told: those that wait stand as they stood before it passed. A look that is undone each time would
+        otherwise have its queue looked at again, without end.
+        """
         if self.bucket is not None:
             self.bucket.refund(cost)
         self.passed -= 1
-        self.release()
+        self.in_flight -= 1
 
     def release(self) -> None:
         """A message that had passed is no longer in flight."""

@@ -1,1 +1,1 @@
-"""Policy in Lua: the hooks of a queue, run where they cannot hurt the broker."""
+"""Policy in Lua: the hooks of a queue, run in a sandbox with limits on time and memory."""

@@ -1,10 +1,10 @@
-"""Leaves a hook alone that fails again and again."""
+"""A circuit breaker: bypasses a hook that keeps failing."""
 
 NS_PER_MS = 1_000_000
 
 
-class Breaker:
-    """Opens after a number of failures in a row, for a while. Then one call decides if it closes or opens again."""
+class CircuitBreaker:
+    """Opens after `threshold` failures in a row, for `cooldown_ms`. The next call then closes it or opens it again."""
 
     __slots__ = ("_cooldown_ns", "_failures", "_threshold", "_until_ns")
 
@@ -15,18 +15,18 @@ class Breaker:
         self._until_ns = 0
 
     def allows(self, now_ns: int) -> bool:
-        """Whether the hook is to be called."""
+        """Whether the hook may be called."""
         return self._failures < self._threshold or now_ns >= self._until_ns
 
     def open_until(self, now_ns: int) -> int:
-        """Until when the hook is left alone; 0 when it is called."""
+        """When the bypass ends; 0 when the hook is not bypassed."""
         return 0 if self.allows(now_ns) else self._until_ns
 
     def succeeded(self) -> None:
         self._failures = 0
 
     def failed(self, now_ns: int) -> bool:
-        """Count a failure. True if the breaker opened by it."""
+        """Count a failure. Returns whether it opened the breaker."""
         self._failures += 1
         if self._failures < self._threshold:
             return False

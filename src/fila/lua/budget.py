@@ -1,8 +1,9 @@
-"""What hooks of all queues together may take of the broker's time.
+"""The time budget that the hooks of all queues share.
 
-A tick has at most `tick_ms` for them, and over time they have at most so many percent. What was taken beyond it,
-because a call is not cut short, is paid back before the next one. Whoever has hooks
-to ask looks at `left` before each call.
+Rules:
+- hooks take at most `tick_ms` of one tick, and at most `percent` of all time;
+- a call is never cut short by this budget. What it takes beyond the budget is a debt, paid back before the next call;
+- callers check `left` before each call of a hook.
 """
 
 import time
@@ -10,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 NS_PER_MS = 1_000_000
-PART = 4
-"""Asking begins anew when this part of a tick's time is there: less would be spent on beginning."""
+RESUME_PART = 4
+"""Calls resume when one part in this many of a tick's budget is there: resuming for less costs more than it gains."""
 
 
 class HookBudget:
-    """Time for hooks: gains a part of what passes, never holds more than a tick's."""
+    """A token bucket of time: it gains `percent` of the time that passes and holds at most one tick's budget."""
 
     __slots__ = ("_at", "_clock_ns", "_left", "_most", "_percent", "exhausted", "spent_ns")
 
@@ -25,9 +26,9 @@ class HookBudget:
         self._percent = percent
         self._at = clock_ns()
         self.spent_ns = 0
-        """Since the start: calls of hooks, compiling, trials."""
+        """Time spent since the start: calls of hooks, compiling and dry runs."""
         self.exhausted = 0
-        """How often it was spent while something waited."""
+        """How many ticks ended with the budget spent and messages still waiting for a hook."""
 
     @property
     def left(self) -> bool:
@@ -35,25 +36,25 @@ class HookBudget:
         return self._left > 0
 
     def begin(self) -> bool:
-        """A tick begins: take in what has been gained. Returns whether there is enough to begin with."""
+        """Refill the budget at the start of a tick. Returns whether there is enough of it to call hooks."""
         now = self._clock_ns()
         self._left = min(self._most, self._left + (now - self._at) * self._percent // 100)
         self._at = now
-        return self._left >= self._most // PART
+        return self._left >= self._most // RESUME_PART
 
     def wait_ns(self) -> int:
-        """How long until there is enough to begin with; 0 for at once."""
-        missing = self._most // PART - self._left
+        """How long until there is enough to call hooks; 0 when there is."""
+        missing = self._most // RESUME_PART - self._left
         return max(0, -(-missing * 100 // self._percent) - (self._clock_ns() - self._at)) if missing > 0 else 0
 
     def spend(self, ns: int) -> None:
-        """Something took so long."""
+        """Take this much time from the budget."""
         self._left -= ns
         self.spent_ns += ns
 
     @contextmanager
     def spending(self) -> Iterator[None]:
-        """Spend what the work takes."""
+        """Take the time that the `with` block needs from the budget."""
         began = self._clock_ns()
         try:
             yield

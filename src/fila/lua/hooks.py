@@ -1,9 +1,9 @@
-"""The hooks of one queue, as the broker sees them: they always answer, and never raise.
+"""The hooks of one queue, as the broker sees them: they always answer and never raise.
 
 Rules:
-- Whatever goes wrong in a script, the answer is the safe default and the failure is counted by its kind.
-- Each hook has a breaker of its own, so that one that works does not hide one that fails.
-- A script that reached a limit starts afresh at its next call: what it had kept is gone, and with it what made it fail.
+- When a script fails, the answer is the safe default, and the failure is counted by kind.
+- Each hook has its own circuit breaker, so that the successes of one do not hide the failures of the other.
+- A script that exceeds its time or memory limit is reloaded at its next call and loses its global variables.
 """
 
 import time
@@ -14,19 +14,19 @@ from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from fila.core.policy import Placement, Verdict
-from fila.lua.breaker import Breaker
+from fila.lua.breaker import CircuitBreaker
 from fila.lua.budget import HookBudget
-from fila.lua.engine import Engine, FailureKind, GetConfig, HookFailed
 from fila.lua.limits import HookLimits
+from fila.lua.runtime import FailureKind, GetConfig, HookFailed, ScriptRuntime
 
 HookName = Literal["on_enqueue", "on_failure"]
-#: Told once each time a breaker opens: queue, hook, and kind and text of the failure that opened it. The text is the
-#: script's own and may hold whatever the script put into it, header values included.
+#: Called each time a breaker opens, with the queue, the hook, and the kind and text of the last failure. The text comes
+#: from the script and may contain anything the script put into it, including header values.
 OnOpen = Callable[[str, HookName, FailureKind, str], None]
 
-#: Upper bounds of the histogram of durations. The last bucket, which has none, holds what took longer.
+#: Upper bounds of the histogram of durations. One more bucket, without a bound, counts longer calls.
 BUCKETS_US = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
-#: Characters of an error that are kept.
+#: Characters kept of an error.
 MAX_ERROR = 500
 
 T = TypeVar("T", Placement, Verdict)
@@ -34,12 +34,12 @@ T = TypeVar("T", Placement, Verdict)
 
 @dataclass(slots=True)
 class HookStats:
-    """What a hook has done so far. Read it, do not change it."""
+    """Counters of one hook. Callers read them and do not change them."""
 
     calls: int = 0
-    """Not counting those that were bypassed."""
+    """Bypassed messages are not counted."""
     bypassed: int = 0
-    """Messages that took the defaults because the breaker was open."""
+    """Messages that took the safe defaults because the breaker was open."""
     failures: dict[FailureKind, int] = field(
         default_factory=lambda: {"error": 0, "timeout": 0, "memory": 0, "bad_return": 0}
     )
@@ -48,14 +48,14 @@ class HookStats:
     last_error: str = ""
     last_error_at: int = 0
     durations: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_US) + 1))
-    """Calls by duration, see `BUCKETS_US`."""
+    """Calls by duration: one count for each of `BUCKETS_US`, and one for longer calls."""
     duration_us: int = 0
-    """Of all calls together."""
+    """The sum over all calls."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trial(Generic[T]):
-    """What a hook would decide, or why it would decide nothing."""
+class DryRunResult(Generic[T]):
+    """What a hook would decide about a message, or the error with which it would fail."""
 
     decision: T
     """The safe default if there is an error."""
@@ -64,7 +64,7 @@ class Trial(Generic[T]):
 
 
 class Hooks:
-    """The script of a queue."""
+    """The script of a queue, with the counters and the circuit breaker of each hook."""
 
     def __init__(
         self,
@@ -80,17 +80,17 @@ class Hooks:
         """Compile and load the script.
 
         Raises:
-            InvalidArgument: it does not compile, fails while it is loaded, or defines no hook. Says the line.
+            InvalidArgument: it does not compile, fails while it loads, or defines no hook. The text names the line.
         """
         self.source = source
         self._queue = queue
-        self._make = partial(Engine, source, queue, limits, get_config)
-        self._engine: Engine | None = self._make()
-        self.has_on_enqueue: bool = self._engine.on_enqueue
-        self.has_on_failure: bool = self._engine.on_failure
+        self._make = partial(ScriptRuntime, source, queue, limits, get_config)
+        self._runtime: ScriptRuntime | None = self._make()
+        self.has_on_enqueue: bool = self._runtime.on_enqueue
+        self.has_on_failure: bool = self._runtime.on_failure
         self.enqueue_stats, self.failure_stats = HookStats(), HookStats()
         self._enqueue_breaker, self._failure_breaker = (
-            Breaker(limits.breaker_failures, limits.breaker_cooldown_ms) for _ in range(2)
+            CircuitBreaker(limits.breaker_failures, limits.breaker_cooldown_ms) for _ in range(2)
         )
         self._slow = False
         self._budget = budget
@@ -98,7 +98,7 @@ class Hooks:
         self._clock_ns = clock_ns
 
     def on_enqueue(self, headers: Mapping[str, str], payload_size: int, now_ns: int) -> Placement:
-        """Where a message stands. The safe default if the script has no such hook, fails or is bypassed."""
+        """Place a message. Returns the safe default if the script has no such hook, fails or is bypassed."""
         if not self.has_on_enqueue:
             return Placement()
         stats, breaker = self.enqueue_stats, self._enqueue_breaker
@@ -107,19 +107,19 @@ class Hooks:
             return Placement()
         began = self._clock_ns()
         try:
-            placement = (self._engine or self._afresh()).enqueue(headers, payload_size)
-        except Exception as error:  # noqa: BLE001 - a hook never hurts the broker
+            placement = (self._runtime or self._reload()).enqueue(headers, payload_size)
+        except Exception as error:  # noqa: BLE001 - a failing hook must not fail the broker
             self._failed("on_enqueue", stats, breaker, error, now_ns)
             placement = Placement()
         else:
             breaker.succeeded()
-        self._took(stats, self._clock_ns() - began)
+        self._record(stats, self._clock_ns() - began)
         return placement
 
     def on_failure(
         self, headers: Mapping[str, str], message_id: str, attempts: int, error: str, now_ns: int
     ) -> Verdict:
-        """What becomes of a failed message. The safe default if the script has no such hook, fails or is bypassed."""
+        """Judge a failed message. Returns the safe default if the script has no such hook, fails or is bypassed."""
         if not self.has_on_failure:
             return Verdict()
         stats, breaker = self.failure_stats, self._failure_breaker
@@ -128,29 +128,29 @@ class Hooks:
             return Verdict()
         began = self._clock_ns()
         try:
-            verdict = (self._engine or self._afresh()).fail(headers, message_id, attempts, error)
-        except Exception as failure:  # noqa: BLE001 - a hook never hurts the broker
+            verdict = (self._runtime or self._reload()).fail(headers, message_id, attempts, error)
+        except Exception as failure:  # noqa: BLE001 - a failing hook must not fail the broker
             self._failed("on_failure", stats, breaker, failure, now_ns)
             verdict = Verdict()
         else:
             breaker.succeeded()
-        self._took(stats, self._clock_ns() - began)
+        self._record(stats, self._clock_ns() - began)
         return verdict
 
     def bypassed_until(self, hook: HookName, now_ns: int) -> int:
-        """Until when the hook is bypassed; 0 when it is not."""
+        """When the bypass of the hook ends; 0 when it is not bypassed."""
         return (self._enqueue_breaker if hook == "on_enqueue" else self._failure_breaker).open_until(now_ns)
 
-    def _afresh(self) -> Engine:
-        self._engine = engine = self._make(slow=self._slow)
-        return engine
+    def _reload(self) -> ScriptRuntime:
+        self._runtime = runtime = self._make(slow=self._slow)
+        return runtime
 
-    def _failed(self, hook: HookName, stats: HookStats, breaker: Breaker, error: Exception, now_ns: int) -> None:
+    def _failed(self, hook: HookName, stats: HookStats, breaker: CircuitBreaker, error: Exception, now_ns: int) -> None:
         kind: FailureKind = "error"
         if isinstance(error, HookFailed):
             kind = error.kind
             if error.exhausted:
-                self._engine = None
+                self._runtime = None
                 self._slow = self._slow or kind == "timeout"
         stats.failures[kind] += 1
         stats.last_error, stats.last_error_at = str(error)[:MAX_ERROR], now_ns
@@ -159,7 +159,7 @@ class Hooks:
             if self._on_open is not None:
                 self._on_open(self._queue, hook, kind, stats.last_error)
 
-    def _took(self, stats: HookStats, duration_ns: int) -> None:
+    def _record(self, stats: HookStats, duration_ns: int) -> None:
         stats.calls += 1
         if self._budget is not None:
             self._budget.spend(duration_ns)
@@ -169,7 +169,7 @@ class Hooks:
 
 
 class DryRun:
-    """A script that decides nothing: it has a runtime of its own, counts nothing and opens no breaker."""
+    """A script to try: it has its own runtime, changes no counter and opens no breaker."""
 
     def __init__(
         self,
@@ -184,39 +184,41 @@ class DryRun:
         """Compile and load the script.
 
         Raises:
-            InvalidArgument: it does not compile, fails while it is loaded, or defines no hook. Says the line.
+            InvalidArgument: it does not compile, fails while it loads, or defines no hook. The text names the line.
         """
-        self._make = partial(Engine, source, queue, limits, get_config)
-        self._engine: Engine | None = self._make()
-        self.has_on_enqueue: bool = self._engine.on_enqueue
-        self.has_on_failure: bool = self._engine.on_failure
+        self._make = partial(ScriptRuntime, source, queue, limits, get_config)
+        self._runtime: ScriptRuntime | None = self._make()
+        self.has_on_enqueue: bool = self._runtime.on_enqueue
+        self.has_on_failure: bool = self._runtime.on_failure
         self._budget = budget
         self._clock_ns = clock_ns
 
-    def on_enqueue(self, headers: Mapping[str, str], payload_size: int) -> Trial[Placement]:
-        """What `on_enqueue` says about a message."""
+    def on_enqueue(self, headers: Mapping[str, str], payload_size: int) -> DryRunResult[Placement]:
+        """What `on_enqueue` would decide about a message."""
         if not self.has_on_enqueue:
-            return Trial(Placement(), "the script defines no on_enqueue")
-        return self._tried(Placement(), lambda engine: engine.enqueue(headers, payload_size))
+            return DryRunResult(Placement(), "the script defines no on_enqueue")
+        return self._try(Placement(), lambda runtime: runtime.enqueue(headers, payload_size))
 
-    def on_failure(self, headers: Mapping[str, str], message_id: str, attempts: int, error: str) -> Trial[Verdict]:
-        """What `on_failure` says about a message."""
+    def on_failure(
+        self, headers: Mapping[str, str], message_id: str, attempts: int, error: str
+    ) -> DryRunResult[Verdict]:
+        """What `on_failure` would decide about a message."""
         if not self.has_on_failure:
-            return Trial(Verdict(), "the script defines no on_failure")
-        return self._tried(Verdict(), lambda engine: engine.fail(headers, message_id, attempts, error))
+            return DryRunResult(Verdict(), "the script defines no on_failure")
+        return self._try(Verdict(), lambda runtime: runtime.fail(headers, message_id, attempts, error))
 
-    def _tried(self, default: T, ask: Callable[[Engine], T]) -> Trial[T]:
+    def _try(self, default: T, ask: Callable[[ScriptRuntime], T]) -> DryRunResult[T]:
         began = self._clock_ns()
         decision, text = default, ""
         try:
-            if self._engine is None:
-                self._engine = self._make()
-            decision = ask(self._engine)
-        except Exception as error:  # noqa: BLE001 - as in Hooks: whatever goes wrong is shown, not raised
+            if self._runtime is None:
+                self._runtime = self._make()
+            decision = ask(self._runtime)
+        except Exception as error:  # noqa: BLE001 - as in Hooks, an error is shown and not raised
             text = str(error)[:MAX_ERROR]
             if isinstance(error, HookFailed) and error.exhausted:
-                self._engine = None
+                self._runtime = None
         duration_ns = self._clock_ns() - began
         if self._budget is not None:
             self._budget.spend(duration_ns)
-        return Trial(decision, text, duration_ns // 1000)
+        return DryRunResult(decision, text, duration_ns // 1000)

@@ -1,15 +1,16 @@
-"""What the hooks of one queue may use and return."""
+"""Limits of the hooks of one queue: what they may use and what they may return."""
 
 from dataclasses import dataclass, replace
 from typing import Self
 
-from fila.config import ConfigError, LimitsConfig, LuaConfig
+from fila.config import LimitsConfig, LuaConfig
 from fila.core.errors import InvalidArgument
+from fila.settings import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
 class HookLimits:
-    """The server's limits, with those that the queue has of its own."""
+    """The limits of the server, overridden by those that the queue sets for itself."""
 
     timeout_ms: int
     memory_bytes: int
@@ -28,10 +29,10 @@ class HookLimits:
         timeout_ms: int | None = None,
         memory_bytes: int | None = None,
     ) -> Self:
-        """What the server says, except for what the queue says itself.
+        """Combine the limits of the server with those of one queue.
 
         Raises:
-            InvalidArgument: a value of the queue's is out of range.
+            InvalidArgument: a limit of the queue is out of range.
         """
         lua, limits = lua or LuaConfig(), limits or LimitsConfig()
         try:
@@ -39,7 +40,7 @@ class HookLimits:
                 lua = replace(lua, timeout_ms=timeout_ms)
             if memory_bytes is not None:
                 lua = replace(lua, memory_bytes=memory_bytes)
-        except ConfigError as error:
+        except SettingsError as error:
             raise InvalidArgument(str(error).removeprefix("LuaConfig.")) from error
         return cls(
             timeout_ms=lua.timeout_ms,

@@ -1,23 +1,23 @@
--- string.find, match, gmatch and gsub for scripts that are not trusted.
+-- string.find, match, gmatch and gsub for untrusted scripts.
 --
 -- Rules:
--- * Lua's own matcher spends its time in C, where no count hook fires, and may need longer than the universe lasts. It is
---   used only where `worst` proves that it needs few steps for a subject of this length.
--- * Everything else goes through `match` below: the same matcher, written in Lua, so that the time limit ends it.
--- * Nothing here keeps a reference to what a script owns, except the bounded memory of judged patterns.
+-- * Lua's own matcher runs in C, where no count hook runs, and takes exponential time for some patterns. It is used only
+--   where `cheap` proves that it needs few steps for a subject of this length.
+-- * Otherwise `match` below does the work: the same matcher, written in Lua, so that the time limit can end it.
+-- * Nothing here keeps a reference to a value of the script, except for the bounded cache of pattern costs.
 
 local raw = ...
 local byte, char, find, gsub, sub, concat = raw.byte, raw.char, raw.find, raw.gsub, raw.sub, raw.concat
 local error, type, tostring, tointeger, unpack = raw.error, raw.type, raw.tostring, raw.tointeger, raw.unpack
 
--- Steps of the C matcher that one call may need. About a millisecond.
+-- Steps of the C matcher that one call may take: about a millisecond.
 local MAX_STEPS = 1000000
--- Patterns whose cost is remembered, and how long they may be.
-local MAX_KNOWN, MAX_KNOWN_BYTES = 32, 100
+-- The cache of pattern costs: how many patterns it holds, and how long each may be.
+local MAX_CACHED, MAX_CACHED_BYTES = 32, 100
 local MAX_CAPTURES = 32
 
 local SINGLE, OPEN, POSITION, CLOSE, BALANCE, FRONTIER, BACK, FINISH = 1, 2, 3, 4, 5, 6, 7, 8
-local UNFINISHED, PLACE = -1, -2
+local UNFINISHED, POSITION_LENGTH = -1, -2
 
 local function text(value, number, name)
   if type(value) == "string" then return value end
@@ -25,7 +25,7 @@ local function text(value, number, name)
   error("bad argument #" .. number .. " to '" .. name .. "' (string expected, got " .. type(value) .. ")", 3)
 end
 
--- Where a search begins: from 1 to #s + 1, or nil if that is past the end.
+-- Where a search starts: from 1 to #s + 1, or nil if that is past the end.
 local function start(init, size, name)
   if init == nil then return 1 end
   local at = tointeger(init)
@@ -36,7 +36,7 @@ local function start(init, size, name)
   return at
 end
 
--- One past the end of the single character class that begins at `i`.
+-- One past the end of the single character class that starts at `i`.
 local function class_end(p, i)
   local c = byte(p, i)
   if c == 37 then -- %
@@ -87,7 +87,7 @@ local function parse(p)
       item = { op = SINGLE }
       if c == 37 or c == 91 then
         item.class = sub(p, i, stop - 1)
-        -- An escaped character that is no letter stands for itself.
+        -- An escaped character that is not a letter stands for itself.
         if c == 37 and not find(char(d), "%a") then item.byte = d end
       elseif c ~= 46 then
         item.byte = c
@@ -110,8 +110,8 @@ local function matches(item, c)
   return true
 end
 
--- Whether a repeated class is followed by something it cannot match itself, so that only one length can succeed.
-local function settled(items, i)
+-- Whether the item after a repeated class cannot match that class, so that only one length can succeed (no backtracking).
+local function unambiguous(items, i)
   local item = items[i]
   repeat
     i = i + 1
@@ -122,34 +122,34 @@ local function settled(items, i)
     and (follower.quantifier == nil or follower.quantifier == 43)
 end
 
-local known, known_count = {}, 0
+local costs, cost_count = {}, 0
 
--- How the C matcher's steps grow with the subject: base * (n + 1) ^ degree * (1 + walks * n).
-local function judge(p)
-  local judged = known[p]
-  if judged then return judged end
+-- An upper bound of the C matcher's steps for a subject of n bytes: base * (n + 1) ^ degree * (1 + walks * n).
+local function cost_of(p)
+  local cost = costs[p]
+  if cost then return cost end
   local items, anchored = parse(p)
-  judged = { base = #p + 1, degree = anchored and 0 or 1, walks = 0 }
+  cost = { base = #p + 1, degree = anchored and 0 or 1, walks = 0 }
   for i = 1, #items do
     local item = items[i]
     if item.op == BALANCE or item.op == BACK then
-      judged.degree = judged.degree + 1
+      cost.degree = cost.degree + 1
     elseif item.quantifier == 63 then
-      judged.base = judged.base * 2.0
+      cost.base = cost.base * 2.0
     elseif item.quantifier then
-      if settled(items, i) then judged.walks = judged.walks + 1 else judged.degree = judged.degree + 1 end
+      if unambiguous(items, i) then cost.walks = cost.walks + 1 else cost.degree = cost.degree + 1 end
     end
   end
-  if #p <= MAX_KNOWN_BYTES then
-    if known_count >= MAX_KNOWN then known, known_count = {}, 0 end
-    known[p], known_count = judged, known_count + 1
+  if #p <= MAX_CACHED_BYTES then
+    if cost_count >= MAX_CACHED then costs, cost_count = {}, 0 end
+    costs[p], cost_count = cost, cost_count + 1
   end
-  return judged
+  return cost
 end
 
 local function cheap(size, p)
-  local judged = judge(p)
-  return judged.base * (size + 1.0) ^ judged.degree * (1 + judged.walks * size) <= MAX_STEPS
+  local cost = cost_of(p)
+  return cost.base * (size + 1.0) ^ cost.degree * (1 + cost.walks * size) <= MAX_STEPS
 end
 
 local function new_match(s, p)
@@ -194,13 +194,13 @@ local function balanced(m, item, at)
   return nil
 end
 
-local function referred(m, item, at)
+local function back_reference(m, item, at)
   local capture = item.capture
   if capture < 1 or capture > m.level or m.length[capture] == UNFINISHED then
     error("invalid capture index %" .. capture, 0)
   end
   local length = m.length[capture]
-  if length == PLACE then return nil end -- a place has no text that could come again
+  if length == POSITION_LENGTH then return nil end -- a position capture has no text to match again
   if m.size - at + 1 < length then return nil end
   local from = m.from[capture]
   if sub(m.s, from, from + length - 1) ~= sub(m.s, at, at + length - 1) then return nil end
@@ -249,7 +249,7 @@ function match(m, at, i)
     elseif op == OPEN then
       return opened(m, at, i, UNFINISHED)
     elseif op == POSITION then
-      return opened(m, at, i, PLACE)
+      return opened(m, at, i, POSITION_LENGTH)
     elseif op == CLOSE then
       return closed(m, at, i)
     elseif op == FINISH then
@@ -259,7 +259,7 @@ function match(m, at, i)
       local after = at <= size and byte(s, at) or 0
       if matches(item, before) or not matches(item, after) then return nil end
     else
-      at = (op == BALANCE and balanced or referred)(m, item, at)
+      at = (op == BALANCE and balanced or back_reference)(m, item, at)
       if at == nil then return nil end
     end
     i = i + 1
@@ -273,11 +273,11 @@ local function capture(m, i, from, stop)
   end
   local length = m.length[i]
   if length == UNFINISHED then error("unfinished capture", 0) end
-  if length == PLACE then return m.from[i] end
+  if length == POSITION_LENGTH then return m.from[i] end
   return sub(m.s, m.from[i], m.from[i] + length - 1)
 end
 
--- All captures, or the whole match if there are none and `whole` is asked for.
+-- All captures, or the whole match if there are none and `whole` is set.
 local function captures(m, from, stop, whole)
   local n = m.level
   if n == 0 and whole then n = 1 end
@@ -357,7 +357,7 @@ function safe.gmatch(s, p, init)
   end
 end
 
--- What a match is replaced by; nil or false keeps it.
+-- The replacement of a match; nil or false keeps the match.
 local function replacement(m, repl, from, stop)
   local kind = type(repl)
   if kind == "function" then return (repl(captures(m, from, stop, true))) end

@@ -1,8 +1,12 @@
-"""The seam between the broker and its store: families of ordered keys, read at any time, written in atomic batches."""
+"""The seam between the broker and its store: families of ordered keys, read at any time, written in atomic batches.
+
+To add a store: a class with the methods of `Storage`, a line in `opening.py`, and a row in `STORES` of
+`tests/contract/conftest.py`. The suite there is the contract; a server runs on anything that passes it.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from fila.core.errors import StoreFull
 
@@ -11,7 +15,7 @@ class Family(IntEnum):
     """A key space of its own, each with an order of its own."""
 
     DEFAULT = 0
-    """About the store itself: format version, identity."""
+    """About the store itself: identity, clock mark."""
     MESSAGES = 1
     LEASES = 2
     LEASE_EXPIRY = 3
@@ -21,7 +25,7 @@ class Family(IntEnum):
     SCHEDULED = 6
     DEDUP = 7
     ATTEMPTS = 8
-    """How often a message came back. Apart from the message, so that a retry never rewrites a payload."""
+    """Failed attempts. Apart from the message, so that a retry never rewrites a payload."""
     JOURNAL = 9
     CLAIMS = 10
     STAGED = 11
@@ -62,12 +66,31 @@ class Batch:
             self.changes.append((family, start, None, end))
 
 
+class Notice(NamedTuple):
+    """What an operator should know of a store that was opened."""
+
+    text: str
+    files: int
+    """How many it is about"""
+
+
 class Storage(Protocol):
     """An ordered, durable key-value store. One owner, one thread."""
 
+    @property
+    def node(self) -> int:
+        """Names this store in message ids: a random number of `NODE_BITS` bits, the same at every start."""
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What was found, and mended, when it was opened."""
+
+    def check(self) -> None:
+        """To be called a few times a second. Raises StoreLost when somebody has taken the store away."""
+
     def write(self, batch: Batch) -> None:
-        """Make a batch durable, without waiting. Raises StoreFailed, and then nothing of it is visible; StoreBusy when
-        the same batch may be written soon.
+        """Make a batch durable. Never waits for a write stall: raises StoreBusy when the same batch may be written
+        soon. Raises StoreFailed when it cannot be written; then nothing of it is visible.
         """
 
     def refusal(self) -> StoreFull | None:
@@ -82,7 +105,9 @@ class Storage(Protocol):
         """The values of keys in any order. Those that stand near each other cost least."""
 
     def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys from `start` up to, not including, `end`, in order, with their values."""
+        """Keys from `start` up to, not including, `end`, in order, with their values: all that was there when it was
+        asked for, whatever is written meanwhile.
+        """
 
     def has_any(self, family: Family, start: bytes, end: bytes) -> bool:
         """Whether there is a key from `start` up to, not including, `end`. Reads no value, and costs little when the

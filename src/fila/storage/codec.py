@@ -1,20 +1,32 @@
-"""Records: what stands behind the keys. Each begins with a version byte; an unknown one is refused, never guessed.
+"""How records are written. Each begins with a version byte; an unknown one is refused, never guessed.
 
 To change a record: add a new version beside the old one, read both, write the new one, and raise `FORMAT` in
-`storage/rocks.py` so that an older broker refuses the store instead of misreading it.
+`storage/folder.py` so that an older broker refuses the store instead of misreading it.
 """
 
 import json
 from array import array
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from enum import IntEnum
+from dataclasses import asdict, fields
 from functools import lru_cache
 from itertools import starmap
 from struct import Struct, error, pack, unpack_from
-from typing import Any, NamedTuple, TypeVar, get_origin
+from typing import Any, TypeVar, get_origin
 
 from fila.core.errors import StoreCorrupt
+from fila.storage.records import (
+    AttemptRecord,
+    ClaimRecord,
+    CommitRecord,
+    DeathRecord,
+    Failed,
+    GrantRecord,
+    GroupRecord,
+    QueueRecord,
+    StagedRecord,
+    StagedRun,
+    StagedTarget,
+)
 
 VERSION = 1
 _HEAD = Struct(">BHII")  # version, bytes before the body, weight, cost
@@ -33,157 +45,11 @@ _TEXT_LIMIT = 1024
 _GROUP = Struct(">BQQQ")  # version, epoch, floor, last
 _CLAIM = Struct(">BQQQ?")  # version, token, made at, expires at, sealed
 _PART = Struct(">BQI")  # version, grant, members
-_STAGED = Struct(">BQQQII")  # version, first, bytes, expires at, spots, runs
-_STAGED_SPOT = Struct(">QII")  # created at, bytes of the lane, of the head
-_STAGED_RUN = Struct(">IQ?HI")  # spot, delay, large, bytes of the dedup key, messages
+_STAGED = Struct(">BQQQII")  # version, first, bytes, expires at, targets, runs
+_STAGED_TARGET = Struct(">QII")  # created at, bytes of the lane, of the head
+_STAGED_RUN = Struct(">IQ?HI")  # target, delay, large, bytes of the dedup key, messages
 _COMMIT = Struct(">BQQI")  # version, last, heard at, bytes of the names of parts that are being enqueued
 _RESULTS_LIMIT = 1_000_000  # the largest batch that can be configured
-
-
-@dataclass(frozen=True, slots=True)
-class QueueRecord:
-    """A queue as it is kept: its settings with every default filled in at creation."""
-
-    name: str
-    created_at: int
-    visibility_timeout_ms: int
-    quantum: int
-    dedup_window_ms: int
-    fairness_header: str = ""
-    weight_header: str = ""
-    throttle_headers: tuple[str, ...] = ()
-    cost_header: str = ""
-    max_attempts: int = 0
-    """0 means no limit."""
-    retry_delay_ms: int = 0
-    retry_backoff: float = 1.0
-    retry_max_delay_ms: int = 0
-    """0 means no limit."""
-    retry_jitter: float = 0.0
-    script: str = ""
-    script_timeout_ms: int = 10
-    script_memory_bytes: int = 1 << 20
-    source: str = ""
-    """Of a dead-letter queue: the queue whose dead letters it holds."""
-    paused: bool = False
-    """Whether nothing is delivered."""
-
-
-@dataclass(frozen=True, slots=True)
-class GrantRecord:
-    """A grant as it is kept. The attempts that its messages had tell a message that it still holds from one that came
-    back since: coming back counts an attempt.
-    """
-
-    token: int
-    expires_at: int
-    members: list[int]
-    """Sequence numbers"""
-    attempts: dict[int, int]
-    """Of those members that had any"""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRecord:
-    """Where a group stands."""
-
-    epoch: int
-    floor: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRecord:
-    """A claim, without its parts. Its end is that of all its grants."""
-
-    token: int
-    made_at: int
-    expires_at: int
-    sealed: bool
-
-
-class StagedSpot(NamedTuple):
-    """Where messages of one call go that were judged alike."""
-
-    lane: bytes
-    created_at: int
-    """When the queue was created: another one may have its name by the time of the commit."""
-    head: bytes
-    """What their records begin with"""
-
-
-class StagedRun(NamedTuple):
-    """Messages of one call that follow each other and were judged alike. With a dedup key it is a single one."""
-
-    spot: int
-    delay_ms: int
-    large: bool
-    dedup_key: str
-    sizes: Sequence[int]
-    """Bytes of their payloads"""
-
-
-@dataclass(frozen=True, slots=True)
-class StagedRecord:
-    """What one call staged: messages that stand where they will be, with what their commit has to know of them."""
-
-    first: int
-    """The sequence number of the first; the others follow."""
-    size: int
-    """In bytes, as they are kept"""
-    expires_at: int
-    spots: list[StagedSpot]
-    runs: list[StagedRun]
-
-    @property
-    def messages(self) -> int:
-        return sum(len(run.sizes) for run in self.runs)
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRecord:
-    """How far a producer has committed."""
-
-    last: int
-    heard_at: int
-    parts: list[str]
-    """Of the last transaction, in order, while they are being enqueued; none when they are"""
-    moved: list[str]
-    """Those of them that get new sequence numbers"""
-
-
-class Failed(IntEnum):
-    """How an attempt ended."""
-
-    NACKED = 1
-    EXPIRED = 2
-    RETURNED = 3
-    """Its consumer left."""
-    RELEASED = 4
-    """Its consumer did not want it then, or its application was never handed it. Counts no attempt, so none is kept."""
-    LOST = 5
-    """Its consumer was lost, or left for the last time, with this and other messages."""
-    LOST_ALONE = 6
-    """Its consumer was lost with this message alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptRecord:
-    """One attempt that failed."""
-
-    at: int
-    kind: Failed
-    error: str
-    """What the consumer said, its beginning if it said much."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeathRecord:
-    """Where a dead letter comes from, and when and why it died."""
-
-    source: str
-    at: int
-    reason: str
 
 
 R = TypeVar("R", QueueRecord, DeathRecord)
@@ -291,40 +157,41 @@ def read_claim_part(value: bytes) -> tuple[int, "array[int]"]:
 
 
 def staged(record: StagedRecord) -> bytes:
-    head = _STAGED.pack(VERSION, record.first, record.size, record.expires_at, len(record.spots), len(record.runs))
+    head = _STAGED.pack(VERSION, record.first, record.size, record.expires_at, len(record.targets), len(record.runs))
     packed = [head]
-    for lane, created_at, opening in record.spots:
-        packed += (_STAGED_SPOT.pack(created_at, len(lane), len(opening)), lane, opening)
-    for spot, delay_ms, large, dedup_key, sizes in record.runs:
+    for lane, created_at, opening in record.targets:
+        packed += (_STAGED_TARGET.pack(created_at, len(lane), len(opening)), lane, opening)
+    for target, delay_ms, large, dedup_key, sizes in record.runs:
         key = dedup_key.encode()
-        packed += (_STAGED_RUN.pack(spot, delay_ms, large, len(key), len(sizes)), key, pack(f">{len(sizes)}I", *sizes))
+        head = _STAGED_RUN.pack(target, delay_ms, large, len(key), len(sizes))
+        packed += (head, key, pack(f">{len(sizes)}I", *sizes))
     return b"".join(packed)
 
 
 def read_staged(value: bytes) -> StagedRecord:
-    first, size, expires_at, spot_count, run_count = _unpack(_STAGED, value[: _STAGED.size], "a staged call")
-    spots: list[StagedSpot] = []
+    first, size, expires_at, target_count, run_count = _unpack(_STAGED, value[: _STAGED.size], "a staged call")
+    targets: list[StagedTarget] = []
     runs: list[StagedRun] = []
     at = _STAGED.size
     try:
-        for _ in range(spot_count):
-            created_at, lane_bytes, head_bytes = _STAGED_SPOT.unpack_from(value, at)
-            at += _STAGED_SPOT.size + lane_bytes + head_bytes
+        for _ in range(target_count):
+            created_at, lane_bytes, head_bytes = _STAGED_TARGET.unpack_from(value, at)
+            at += _STAGED_TARGET.size + lane_bytes + head_bytes
             middle = at - head_bytes
-            spots.append(StagedSpot(value[middle - lane_bytes : middle], created_at, value[middle:at]))
+            targets.append(StagedTarget(value[middle - lane_bytes : middle], created_at, value[middle:at]))
         for _ in range(run_count):
-            spot, delay_ms, large, key_bytes, count = _STAGED_RUN.unpack_from(value, at)
+            target, delay_ms, large, key_bytes, count = _STAGED_RUN.unpack_from(value, at)
             at += _STAGED_RUN.size + key_bytes
             dedup_key = value[at - key_bytes : at].decode()
-            runs.append(StagedRun(spot, delay_ms, large, dedup_key, unpack_from(f">{count}I", value, at)))
+            runs.append(StagedRun(target, delay_ms, large, dedup_key, unpack_from(f">{count}I", value, at)))
             at += 4 * count
-            if spot >= spot_count or not count or (dedup_key and count > 1):
+            if target >= target_count or not count or (dedup_key and count > 1):
                 raise ValueError("a run that cannot be")
     except (error, ValueError) as cause:
         raise StoreCorrupt("a staged call cannot be read") from cause
     if at != len(value):
         raise StoreCorrupt("a staged call cannot be read")
-    return StagedRecord(first, size, expires_at, spots, runs)
+    return StagedRecord(first, size, expires_at, targets, runs)
 
 
 def commit(record: CommitRecord) -> bytes:

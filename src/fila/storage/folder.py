@@ -36,9 +36,9 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tightened = 0
-        """How many files, or the folder, could be read or written by others before,"""
+        """How many files (or the folder) others could read or write until now"""
         self.still_open = 0
-        """and how many can be still, because they are not ours"""
+        """How many files others still can read or write, because we do not own them"""
         self._identity: tuple[tuple[int, int], ...] = ()
         self._newest_log = 0
 
@@ -63,8 +63,8 @@ class Folder:
             there = False
         if not there:
             raise StoreLost(
-                f"the store in {self.path} was removed or replaced while the server was running: "
-                "what it held can only be had from a copy"
+                f"the store in {self.path} was removed or replaced while the server was running; "
+                "restore it from a backup"
             )
 
     def _look(self) -> tuple[tuple[int, int], ...]:
@@ -93,7 +93,7 @@ class Folder:
         if text.isascii() and text.isdigit() and max(self._logs(), default=0) < int(text):
             raise StoreCorrupt(
                 f"the store in {self.path} is damaged and was left as it is: its newest log, {int(text):06}.log, "
-                "is missing, and with it what was written last"
+                "is missing, and the last writes with it"
             )
 
     def _tighten(self) -> None:
@@ -119,7 +119,9 @@ class Folder:
             return
         text = file.read_text(errors="replace").strip()
         if not (text.isascii() and text.isdigit()):
-            raise StoreCorrupt(f"the store in {path} is damaged and was left as it is: {FORMAT_FILE} holds no number")
+            raise StoreCorrupt(
+                f"the store in {path} is damaged and was left as it is: {FORMAT_FILE} does not contain a number"
+            )
         if int(text) < OLDEST_FORMAT:
             raise StoreUnusable(
                 f"the store in {path} has format {text}, this broker reads {OLDEST_FORMAT} to {FORMAT}: "

@@ -58,11 +58,11 @@ def after(prefix: bytes) -> bytes:
     return stripped[:-1] + bytes([stripped[-1] + 1])
 
 
-Place = tuple[bytes, bytes]
-"""Of a lane: what stands before the numbers of its messages, and what behind."""
+KeyParts = tuple[bytes, bytes]
+"""The keys of a lane's messages: what stands before their numbers, and what behind."""
 
 
-def lane(queue: str, fairness_key: str, priority: int) -> Place:
+def lane(queue: str, fairness_key: str, priority: int) -> KeyParts:
     return _queue(queue), name(fairness_key) + bytes([priority])
 
 
@@ -70,9 +70,9 @@ _LANE_END = -len(_END) - 1
 _queue = lru_cache(maxsize=1024)(name)  # lanes of a queue share it
 
 
-def joined(place: Place) -> bytes:
+def joined(parts: KeyParts) -> bytes:
     """A lane in one piece: queue, fairness key, priority."""
-    return b"".join(place)
+    return b"".join(parts)
 
 
 def fairness_key(behind: bytes) -> bytes:
@@ -80,8 +80,8 @@ def fairness_key(behind: bytes) -> bytes:
     return behind[:_LANE_END].replace(b"\x00\xff", b"\x00")
 
 
-def place(lane: bytes) -> Place:
-    """The place of a lane in one piece."""
+def parted(lane: bytes) -> KeyParts:
+    """The opposite of `joined`."""
     _, at = read_name(lane, 0)
     return lane[:at], lane[at:]
 
@@ -95,20 +95,20 @@ def read_lane(lane: bytes) -> tuple[str, str, int]:
     return queue, fairness_key, lane[at]
 
 
-def message(place: Place, seq: int) -> bytes:
+def message(parts: KeyParts, seq: int) -> bytes:
     """Messages stand in the order in which they came, so that a few of each tenant, which is what goes out together,
     stand together.
     """
-    return place[0] + u64(seq) + place[1]
+    return parts[0] + u64(seq) + parts[1]
 
 
-def read_message(key: bytes) -> tuple[Place, int]:
+def read_message(key: bytes) -> tuple[KeyParts, int]:
     """Raises ValueError."""
     _, at = read_name(key, 0)
     end = at + SEQ_BYTES
-    place = key[:at], key[end:]
-    read_lane(joined(place))
-    return place, int.from_bytes(key[at:end], "big")
+    parts = key[:at], key[end:]
+    read_lane(joined(parts))
+    return parts, int.from_bytes(key[at:end], "big")
 
 
 def scheduled(due: int, queue: str, seq: int) -> bytes:

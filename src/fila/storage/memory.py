@@ -1,17 +1,24 @@
 """The store that forgets: for tests, and for users' tests. Same contract as the durable one."""
 
+import secrets
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 
-from fila.storage.base import Batch, Family
+from fila.core.ids import NODE_BITS
+from fila.storage.base import Batch, Family, Notice
 
 
 class MemoryStorage:
     """A dictionary and a sorted list of its keys for each family."""
 
     def __init__(self) -> None:
+        self.node = secrets.randbits(NODE_BITS)
+        self.notices: list[Notice] = []
         self._values: list[dict[bytes, bytes]] = [{} for _ in Family]
         self._keys: list[list[bytes]] = [[] for _ in Family]
+
+    def check(self) -> None:
+        """Nobody can take it away."""
 
     def write(self, batch: Batch) -> None:
         for family, key, value, end in batch.changes:

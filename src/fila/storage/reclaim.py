@@ -17,9 +17,9 @@ from fila.storage.base import Family
 PAUSE_S, URGENT_PAUSE_S = 10.0, 1.0
 """From one flush to the next, and when producers are refused until there is room."""
 L0_FILES = 8
-"""How many files RocksDB gathers before it merges them,"""
+"""How many files RocksDB gathers in level 0 before it merges them"""
 L0_FILES_SHORT = 1
-"""and how many when it is short of room."""
+"""The same while the disk is short of room"""
 
 _MERGES = {
     how: {"disable_auto_compactions": off, "level0_file_num_compaction_trigger": str(files)}

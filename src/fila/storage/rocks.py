@@ -8,10 +8,10 @@ What RocksDB and its binding do when something breaks, and what is made of it he
 
 - After a failed write RocksDB refuses all further ones. The next write opens the store anew first. That may flush the
   log, so on a full disk it is only tried once there is room for it: `room` holds some back. Reads go on all the time.
-- A write that comes while RocksDB is behind with its files (a write stall) waits, and on a full disk it would wait for
-  ever. So it is told not to wait: it is refused as busy. When something has failed, the next try opens the store anew.
+- A write that comes during a write stall waits, and on a full disk it would wait for ever. So RocksDB is told not to
+  wait: the write is refused as busy. When something has failed, the next try opens the store anew.
 - An iterator that meets a damaged block just ends. So every scan asks at its end whether it really was the end.
-- Opening a store changes it. So the format is also in a file of its own, which is read before RocksDB is asked
+- Opening a store changes it. So the format is in a file beside it, which is read before RocksDB opens anything
   (`folder`).
 - A log that is missing or was cut is read as if it had never been, unless RocksDB is told to keep a list of them in its
   manifest. Opening writes what is in the logs to files, which needs as much room again, unless it is told not to. The
@@ -54,25 +54,17 @@ from fila.core.errors import (
     StoreUnusable,
 )
 from fila.core.ids import NODE_BITS
-from fila.storage.base import Batch, Family
+from fila.storage.base import Batch, Family, Notice
 from fila.storage.folder import Folder
 from fila.storage.reclaim import L0_FILES, Reclaim
 from fila.storage.room import HEADROOM, Room
+from fila.storage.walk import WORTH_A_WALK, read_in_order
 
 _NODE_KEY = b"node"
 _DEFAULTS = StorageConfig()
 _MIB = 1 << 20
 _SMALL_BUFFER = 8 * _MIB
 _OPTIONS = Path(__file__).parent / "rocksdb"
-
-_WORTH_A_WALK = 8
-"""So many wanted keys are walked to in their order, for as long as they stand near each other."""
-_STEPS = 8
-"""How far to walk to the next one before it is sought"""
-_DETOUR = 16
-"""What seeking costs, in steps"""
-_NEARBY = ReadOptions()
-_NEARBY.set_max_skippable_internal_keys(4 * _DETOUR)  # behind those that are wanted, thousands may be deleted
 
 _NO_ROOM = ("no space left on device", "disk quota exceeded")
 
@@ -127,6 +119,15 @@ class RocksStorage:
             self.close()
             raise
 
+    @property
+    def notices(self) -> list[Notice]:
+        """About files that others could or can read."""
+        found = {
+            "others could read the store; now only its owner can": self.folder.tightened,
+            "others can read the store: its files belong to another user": self.folder.still_open,
+        }
+        return [Notice(text, files) for text, files in found.items() if files]
+
     def write(self, batch: Batch) -> None:
         try:
             self._try(batch)
@@ -177,14 +178,14 @@ class RocksStorage:
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
         try:
             source = self._families[family]
-            if len(keys) < _WORTH_A_WALK:
+            if len(keys) < WORTH_A_WALK:
                 return cast("list[bytes | None]", source.get(list(keys)))
             if all(map(lt, keys, islice(keys, 1, None))):
-                return _read_in_order(source, keys)
+                return read_in_order(source, keys)
             ordered = sorted(keys)  # of runs that are in order, which a set would lose
             if not all(map(lt, ordered, islice(ordered, 1, None))):
                 ordered = sorted(set(keys))
-            found = dict(zip(ordered, _read_in_order(source, ordered), strict=True))
+            found = dict(zip(ordered, read_in_order(source, ordered), strict=True))
             return [found[key] for key in keys]
         except Exception as cause:
             raise self._unreadable(cause) from cause
@@ -277,7 +278,9 @@ class RocksStorage:
                 self._failure = self._failed(str(cause))
                 if isinstance(self._failure, StoreFull):
                     raise self._failure from cause
-            raise StoreBusy("the broker's store is behind with its files; nothing was changed") from cause
+            raise StoreBusy(
+                "the broker's store is catching up on writes (write stall); nothing was changed, retry later"
+            ) from cause
 
     def _raw(self, batch: Batch) -> WriteBatch:
         """The changes as RocksDB takes them. Made for each try: a failed write uses it up as well."""
@@ -294,8 +297,8 @@ class RocksStorage:
 
     def _failed(self, reason: str) -> StoreFailed:
         if _is_full(reason) or not self._has_room():
-            return StoreFull("there is no room on the broker's disk; nothing was changed")
-        return StoreFailed("the broker's store refused the write; nothing was changed")
+            return StoreFull("the broker's disk is full; nothing was changed")
+        return StoreFailed("the broker's store failed to write; nothing was changed")
 
     def _has_room(self) -> bool:
         """Whether the store can be opened: what is in the log and not in memory is then flushed to files."""
@@ -370,47 +373,6 @@ class RocksStorage:
         table.set_checksum_type(ChecksumType.xxh3())
         table.set_bloom_filter(10, block_based=False)
         options.set_block_based_table_factory(table)
-
-
-def _read_in_order(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
-    """The values of ascending keys."""
-    values = _walk(source, keys)
-    if len(values) < len(keys):
-        values += cast("list[bytes | None]", source.get(list(keys[len(values) :])))
-    return values
-
-
-def _walk(source: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
-    """The values of ascending keys that stand near each other: cheaper than to look each up, above all in files.
-
-    Of the first ones only, when they turn out not to, or when a walk finds nothing: why, looking up tells.
-    """
-    values: list[bytes | None] = []
-    begun, detours = -1, 0
-    while begun < len(values) < len(keys) and detours <= len(values) + len(keys) // 2:
-        begun = len(values)
-        wanted = iter(keys[begun:])
-        key: bytes | None = next(wanted)
-        strangers = 0
-        for here, value in cast("Iterator[tuple[bytes, bytes]]", source.items(from_key=key, read_opt=_NEARBY)):
-            if here != key:
-                while key is not None and here > key:
-                    values.append(None)
-                    key = next(wanted, None)
-                if key is None:
-                    return values
-                if here != key:
-                    strangers += 1
-                    if strangers > _STEPS:
-                        break
-                    continue
-            values.append(value)
-            key = next(wanted, None)
-            if key is None:
-                return values
-            strangers = 0
-        detours += _DETOUR
-    return values
 
 
 def _is_full(reason: str) -> bool:

@@ -29,6 +29,11 @@ HEADROOM = 1 * _MIB
 """To open a store: its manifest, its options and a new log."""
 
 
+def low_watermark(total_bytes: int, configured: int) -> int:
+    """How much must be free for producers. `configured` is 0 for what fits the size of the file system."""
+    return configured or min(MOST_FREE_BYTES, total_bytes // 8)
+
+
 class Room:
     """The room that one store has."""
 
@@ -37,7 +42,7 @@ class Room:
         self._path = path
         self._reserve = path / RESERVE_FILE
         total = self._look()
-        self.min_free_bytes = min_free_bytes or min(MOST_FREE_BYTES, total // 8)
+        self.min_free_bytes = low_watermark(total, min_free_bytes)
         self._reserve_bytes = min(MOST_RESERVE_BYTES, total // 16)
         self.step_bytes = max(_MIB // 4, self.min_free_bytes // 16)
         """After so much was written it is time to look again."""
@@ -71,7 +76,7 @@ class Room:
         """What producers are told."""
         return StoreFull(
             f"the store is full: {self.free_bytes} bytes are free, producers are refused until {self._wanted} are; "
-            "consuming and purging go on"
+            "consume or purge messages to free space"
         )
 
     def _look(self) -> int:

@@ -1,4 +1,4 @@
-"""Jobs in process, on a clock that the test moves: whole days of retries in a moment, and no server.
+"""Jobs inside the test process, on a clock that the test moves: days of retries in a moment, without a server.
 
 def test_a_missing_report_is_retried():
 with VirtualJobs(app) as jobs:
@@ -17,12 +17,12 @@ from typing import Self
 from fila.jobs import App, DeadJob, JobRunner, PriorityDelayQueue, QueueSettings
 from fila.jobs.events import Outcome
 
-#: More jobs than this in one call means that they enqueue each other for ever.
+#: More jobs in one call mean that jobs enqueue each other for ever.
 _MAX_JOBS = 100_000
 
 
 class VirtualClock:
-    """Seconds since the epoch, when it is told."""
+    """A clock that stands still until the test moves it. Calling it returns seconds since the epoch."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self.now = start
@@ -32,7 +32,7 @@ class VirtualClock:
 
 
 class VirtualJobs:
-    """Replaces the queues of an app by ones in memory, for the time of a `with`, and runs their jobs on this thread."""
+    """Replaces the queues of an app by queues in memory inside `with`, and runs their jobs on this thread."""
 
     def __init__(self, app: App, *, settings: QueueSettings | None = None, start: float = 1_700_000_000.0) -> None:
         self._app = app
@@ -42,16 +42,16 @@ class VirtualJobs:
         self._stack = ExitStack()
 
     def run(self) -> list[Outcome]:
-        """Run what is ready, and what that enqueues, until nothing is. How each job ended, in order."""
+        """Run ready jobs, and the jobs that they enqueue, until none is ready. Returns their outcomes in order."""
         outcomes: list[Outcome] = []
         while (outcome := self._run_one()) is not None:
             outcomes.append(outcome)
             if len(outcomes) >= _MAX_JOBS:
-                raise RuntimeError(f"{_MAX_JOBS} jobs were run and there is no end")
+                raise RuntimeError(f"stopped after {_MAX_JOBS:,} jobs: the jobs seem to enqueue each other for ever")
         return outcomes
 
     def advance(self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0) -> list[Outcome]:
-        """Let time pass. Each job is run at its own moment of it."""
+        """Let time pass. Each job runs when it is due."""
         end = self.clock.now + timedelta(seconds=seconds, minutes=minutes, hours=hours).total_seconds()
         outcomes = self.run()
         while (due := self._next_due()) is not None and due <= end:
@@ -61,12 +61,12 @@ class VirtualJobs:
         return outcomes + self.run()
 
     def dead_letters(self) -> list[DeadJob]:
-        """What was given up, over all queues."""
+        """The dead jobs of all queues."""
         return [dead for queue in self.queues.values() for dead in queue.dead_letters(_MAX_JOBS)]
 
     @property
     def waiting(self) -> int:
-        """Jobs that are ready or scheduled, over all queues."""
+        """How many jobs of all queues are ready or scheduled."""
         return sum(queue.snapshot()["depth"] for queue in self.queues.values())
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class VirtualJobs:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for queue in self.queues.values():
             queue.purge()

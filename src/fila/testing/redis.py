@@ -1,6 +1,6 @@
 """A real `redis-server` process that can be stopped, frozen, killed and started again, for tests and benchmarks.
 
-It keeps its data (append-only, every write synced by the operating system) in a directory of its own, over all starts.
+It keeps its data (append-only, synced by the operating system) in a directory of its own, over all starts.
 """
 
 import fcntl
@@ -9,23 +9,21 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
+from typing import IO
 
-from fila.testing.server import ServerFailed
+from fila.testing.process import ChildProcess, ServerFailed
 
 _POLL_S = 0.01
-# Below the ports that the kernel gives to outgoing connections: none of those can take ours between two starts.
+# Below the ports of outgoing connections, so that none of those can take ours between two starts.
 _PORTS = range(15_000, 32_000)
 
 
-class RedisProcess:
+class RedisProcess(ChildProcess):
     """One Redis on one loopback port, over any number of starts.
 
     with RedisProcess() as redis:
@@ -37,30 +35,22 @@ class RedisProcess:
     def __init__(
         self, workdir: Path | None = None, *, args: Sequence[str] = (), password: str = "", start_timeout: float = 20.0
     ) -> None:
-        """Take a port and a place for data, start nothing yet. `args` are added to the command line."""
+        """Reserve a port and a folder for data. Nothing is started yet. `args` are added to the command line."""
         program = shutil.which("redis-server")
         if program is None:
-            raise ServerFailed("there is no redis-server: run 'make setup', or install the package redis-server")
+            raise ServerFailed("redis-server is not installed: run 'make setup', or install the package redis-server")
+        super().__init__(workdir, "redis")
         self._program = program
-        self._temporary = None if workdir else tempfile.TemporaryDirectory(prefix="redis-", ignore_cleanup_errors=True)
-        self.workdir = (workdir or Path(self._temporary.name if self._temporary else "")).resolve()
-        self.log_path = self.workdir / "redis.log"
         self._args = tuple(args)
         self._password = password
         self._start_timeout = start_timeout
         self.port, self._port_lock = _take_port()
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        """Where it is, password included."""
+        """Its URL, password included."""
         credentials = f":{self._password}@" if self._password else ""
         return f"redis://{credentials}127.0.0.1:{self.port}/0"
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -68,23 +58,16 @@ class RedisProcess:
         command += ["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--daemonize", "no"]
         command += ["--requirepass", self._password] if self._password else []
         command += self._args
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        process = self._launch(command)
         deadline = time.monotonic() + self._start_timeout
         while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            if process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise ServerFailed(f"redis-server did not start\n{self.log_path.read_text(errors='replace')[-2000:]}")
+                raise ServerFailed(f"redis-server did not start\n{self._log_tail()}")
             time.sleep(_POLL_S)
 
-    def kill(self) -> None:
-        """Kill -9. Does nothing when it does not run."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
     def freeze(self) -> None:
-        """It keeps its connections and answers nobody (SIGSTOP)."""
+        """Freeze it (SIGSTOP): it keeps its connections, and answers nothing."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -100,26 +83,11 @@ class RedisProcess:
 
     def close(self) -> None:
         """End the process and give back port and temporary files."""
-        self.kill()
         self._port_lock.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().close()
 
     def _answers(self) -> bool:
-        """Whether it answers a PING: also one without the password is answered, by a refusal, once data is loaded."""
+        """Whether it answers a PING. Once data is loaded it answers one without the password too, with a refusal."""
         with socket.socket() as probe:
             probe.settimeout(1.0)
             try:
@@ -132,7 +100,7 @@ class RedisProcess:
 
 
 def _take_port() -> tuple[int, IO[bytes]]:
-    """A port that nobody uses, and the lock by which other processes of these tests know that it is taken."""
+    """A free port, and the lock by which other processes of these tests know that it is taken."""
     for port in random.sample(_PORTS, k=100):
         lock = Path(tempfile.gettempdir(), f"fila-testing-port-{port}.lock").open("wb")  # noqa: SIM115  held open
         try:

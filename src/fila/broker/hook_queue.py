@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from fila.broker.arrival import judge_ahead
 from fila.broker.commands import Command, CreateQueue, Enqueue, Settle, StageEnqueue, UpdateQueue
-from fila.broker.enqueue import judge_ahead
 from fila.broker.scripts import SCRIPT_SETTINGS
 from fila.broker.settle import judge_nacks_ahead
 from fila.broker.state import BrokerState
@@ -47,7 +47,7 @@ class Waiting:
     """Asks one hook after each step."""
 
 
-class Asking:
+class HookQueue:
     """The lines, and whose turn it is."""
 
     def __init__(self, state: BrokerState, store: Storage, max_messages: int) -> None:
@@ -102,9 +102,9 @@ class Asking:
             return
         for line in self.lines_of(command):
             if not line.startswith(PRODUCER) and self._sizes.get(line, 0) >= self._max_messages // PART_OF_ONE:
-                raise Overloaded(f"the hook of queue {quoted(line)} is behind, too many messages wait: try again later")
+                raise Overloaded(f"too many messages wait for the hook of queue {quoted(line)}; retry later")
             if self.messages >= self._max_messages // PART_OF_ALL:
-                raise Overloaded("hooks are behind, too many messages wait for them: try again later")
+                raise Overloaded("too many messages wait for hooks; retry later")
 
     def waiting_for(self, queue: str) -> int:
         """Messages of requests that wait for a queue's hooks."""

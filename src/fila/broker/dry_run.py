@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fila.core.policy import Placement, Verdict
-from fila.lua.hooks import DryRun, Trial
+from fila.lua.hooks import DryRun, DryRunResult
 
 BUDGET_MS = 100
 """How long messages are tried for one call, in all. A thousand take 25 ms with a plain script."""
@@ -24,15 +24,15 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class HookTrial:
+class TriedMessage:
     """What a script would decide about one message. None where it has no such hook."""
 
     message_id: str
-    on_enqueue: Trial[Placement] | None
-    on_failure: Trial[Verdict] | None
+    on_enqueue: DryRunResult[Placement] | None
+    on_failure: DryRunResult[Verdict] | None
 
 
-def try_on(script: DryRun, subjects: Iterator[Subject], spent_ns: Callable[[], int]) -> Iterator[HookTrial | None]:
+def try_on(script: DryRun, subjects: Iterator[Subject], spent_ns: Callable[[], int]) -> Iterator[TriedMessage | None]:
     """The same script on one message after another, in the order in which they would come, at least on the first. When
     the time is over, the next message says so in place of an answer, and is the last.
 
@@ -50,13 +50,13 @@ def try_on(script: DryRun, subjects: Iterator[Subject], spent_ns: Callable[[], i
         if script.has_on_failure:
             judged = script.on_failure(one.headers, one.message_id, max(one.attempts, 1), one.error)
             yield None
-        yield HookTrial(one.message_id, placed, judged)
+        yield TriedMessage(one.message_id, placed, judged)
 
 
-def _not_tried(script: DryRun, one: Subject, tried: int) -> HookTrial:
-    why = f"not tried, nor what comes after it: trying {tried} before it took more than {BUDGET_MS} ms"
-    return HookTrial(
+def _not_tried(script: DryRun, one: Subject, tried: int) -> TriedMessage:
+    why = f"not tried, nor the messages after it: {tried} dry runs before it took more than {BUDGET_MS} ms"
+    return TriedMessage(
         one.message_id,
-        Trial(Placement(), why) if script.has_on_enqueue else None,
-        Trial(Verdict(), why) if script.has_on_failure else None,
+        DryRunResult(Placement(), why) if script.has_on_enqueue else None,
+        DryRunResult(Verdict(), why) if script.has_on_failure else None,
     )

@@ -1,11 +1,11 @@
-"""One script in a Lua runtime of its own: compiled once, called many times, ended when it takes too much.
+"""One script in its own Lua runtime: compiled once, called many times, ended when it exceeds a limit.
 
 Rules:
-- A runtime is never shared between queues. What a script does to its surroundings stays with it.
-- lupa pushes arguments unprotected: if the memory limit were reached there, Lua would abort the process. So before
-  each call at least the size of its arguments is free, and after each call the script is below its limit or given up.
-- Nothing but strings, numbers, booleans and nil comes back from Lua, for the same reason.
-- After a failure that is `exhausted` the engine must not be used again.
+- A runtime is never shared between queues, so a script cannot affect another one.
+- lupa pushes arguments in unprotected mode: if the memory limit were reached there, Lua would abort the process. So
+  before each call there is free memory for its arguments, and after it the script is below its limit or given up.
+- Only strings, numbers, booleans and nil come back from Lua, for the same reason.
+- After a failure that is `exhausted`, the runtime must not be used again.
 """
 
 import time
@@ -35,23 +35,22 @@ _FOLDER = Path(__file__).parent
 _SANDBOX = (_FOLDER / "sandbox.lua").read_text(encoding="utf-8")
 _PATTERNS = (_FOLDER / "patterns.lua").read_text(encoding="utf-8")
 
-#: What is free for the arguments of a call. Larger ones are given their own size for that call.
+#: Memory kept free for the arguments of a call. Larger arguments get memory of their own size for that call.
 _RESERVE_BYTES = 128 * 1024
-#: What an argument takes beside its text: Lua's own header of a string, and its place in a table and on the stack.
+#: Memory of an argument beside its text: Lua's string header, and its slots in a table and on the stack.
 _ARGUMENT_BYTES = 256
-#: So many headers go through the faster way in.
+#: Messages with at most this many headers take the faster entry point.
 _FEW_HEADERS = 4
-#: How long a script may take to compile, on the processor: everybody waits for it.
+#: CPU time that compiling a script may take. The whole broker waits for it.
 COMPILE_MS = 10
-#: How many words "break" and "goto" a script may have: Lua's compiler resolves those of a block in one go, and takes
-#: quadratic time for it.
+#: How many "break" and "goto" a script may contain: Lua's compiler takes quadratic time to resolve those of one block.
 MAX_JUMPS = 2000
-#: UTF-8 needs no more than this for a character.
+#: The longest UTF-8 encoding of one character.
 _CHARACTER_BYTES = 4
 
 
 class HookFailed(Exception):
-    """A call gave no usable answer. The text is for operators."""
+    """A call of a hook failed. The text is for operators."""
 
     def __init__(self, kind: FailureKind, text: str) -> None:
         super().__init__(text)
@@ -59,12 +58,12 @@ class HookFailed(Exception):
 
     @property
     def exhausted(self) -> bool:
-        """Whether the script reached a limit, after which its engine must not be used again."""
+        """Whether the script exceeded a limit. Its runtime must not be used again."""
         return self.kind in {"timeout", "memory"}
 
 
-class Engine:
-    """A script, ready to be called."""
+class ScriptRuntime:
+    """A compiled script, ready to be called."""
 
     __slots__ = (
         "__weakref__",
@@ -74,6 +73,7 @@ class Engine:
         "_enqueue_few",
         "_enqueue_many",
         "_fail",
+        "_memory_text",
         "_runtime",
         "_used",
         "on_enqueue",
@@ -90,19 +90,23 @@ class Engine:
         *,
         slow: bool = False,
     ) -> None:
-        """Compile and load the script. One that was slow before is watched closely from the start.
+        """Compile and load the script. With `slow`, first calls begin with a check of the time at every instruction.
 
         Raises:
-            InvalidArgument: it does not compile, fails while it is loaded, or defines no hook.
+            InvalidArgument: it does not compile, fails while it loads, or defines no hook.
         """
         try:
             script = source.encode()
         except UnicodeEncodeError as error:
-            raise InvalidArgument("the script is not text") from error
+            raise InvalidArgument("the script is not valid Unicode text") from error
         if len(script) > limits.max_script_bytes:
-            raise InvalidArgument(f"the script has {len(script)} bytes, {limits.max_script_bytes} are allowed")
-        if script.count(b"break") + script.count(b"goto") > MAX_JUMPS:
-            raise InvalidArgument(f"the script has more than {MAX_JUMPS} jumps (break and goto)")
+            raise InvalidArgument(
+                f"the script has {len(script)} bytes, {limits.max_script_bytes} are allowed (lua.max_script_bytes)"
+            )
+        jumps = script.count(b"break") + script.count(b"goto")
+        if jumps > MAX_JUMPS:
+            raise InvalidArgument(f"the script has {jumps} jumps (break and goto), {MAX_JUMPS} are allowed")
+        self._memory_text = f"the script exceeded its memory limit of {limits.memory_bytes} bytes"
         self._runtime = runtime = lua54.LuaRuntime(
             encoding="utf-8",
             register_eval=False,
@@ -110,23 +114,23 @@ class Engine:
             attribute_filter=_no_attributes,
             max_memory=0,
         )
-        # The runtime keeps what it is given. It must not keep itself that way: it is to go when the engine goes.
+        # The Lua state keeps the functions it is given. A weak reference avoids a cycle: the state is freed with self.
         myself = weakref.ref(self)
         define, self._enqueue_few, self._enqueue_many, self._fail, self._collect = runtime.execute(
             _SANDBOX,
-            runtime.table_from(_options(queue, limits, slow)),
+            runtime.table_from(_options(queue, limits, slow) | {"memory_text": self._memory_text}),
             _PATTERNS,
             cpu_ns,
             _reader(get_config),
-            lambda: _running(myself).lift(),
-            lambda: _running(myself).lower(),
+            lambda: _running(myself).lift_memory_limit(),
+            lambda: _running(myself).restore_memory_limit(),
             name="=fila",
             mode="t",
         )
         self._used: Callable[[], int] = runtime.get_memory_used
         self._collect()
         self._ceiling = self._used() + limits.memory_bytes
-        self._limit(_RESERVE_BYTES)
+        self._allow(_RESERVE_BYTES)
         try:
             _, self.on_enqueue, self.on_failure = self._call(define, (script,), len(script))
         except HookFailed as failure:
@@ -135,10 +139,10 @@ class Engine:
             raise InvalidArgument("the script cannot be used: it defines neither on_enqueue nor on_failure")
 
     def enqueue(self, headers: Mapping[str, str], payload_size: int) -> Placement:
-        """Ask `on_enqueue`.
+        """Call `on_enqueue`.
 
         Raises:
-            HookFailed: there is no usable answer.
+            HookFailed: the hook raised an error, exceeded a limit or returned something invalid.
         """
         texts = _flat(headers)
         function = self._enqueue_few if len(headers) <= _FEW_HEADERS else self._enqueue_many
@@ -154,58 +158,58 @@ class Engine:
         )
 
     def fail(self, headers: Mapping[str, str], message_id: str, attempts: int, error: str) -> Verdict:
-        """Ask `on_failure`.
+        """Call `on_failure`.
 
         Raises:
-            HookFailed: there is no usable answer.
+            HookFailed: the hook raised an error, exceeded a limit or returned something invalid.
         """
         texts = _flat(headers)
         characters = len(message_id) + len(error) + len("".join(texts))
         _, dead, delay_ms = self._call(self._fail, (message_id, attempts, error, *texts), characters)
         return Verdict(dead, delay_ms)
 
-    def lift(self) -> None:
-        """Take the limit of memory away, so that Python can push a string."""
+    def lift_memory_limit(self) -> None:
+        """Suspend the memory limit, so that Python can push a string."""
         self._runtime.set_max_memory(0)
 
-    def lower(self) -> None:
-        """Put it back."""
+    def restore_memory_limit(self) -> None:
+        """Enforce the memory limit again."""
         self._runtime.set_max_memory(self._allowed)
 
-    def _limit(self, reserve: int) -> None:
+    def _allow(self, reserve: int) -> None:
         self._allowed = self._ceiling + reserve
-        self.lower()
+        self.restore_memory_limit()
 
     def _call(self, function: Any, arguments: tuple[object, ...], characters: int) -> tuple[Any, ...]:
-        need = _CHARACTER_BYTES * characters + _ARGUMENT_BYTES * len(arguments)
-        if need > _RESERVE_BYTES:
-            self._limit(need)
+        needed = _CHARACTER_BYTES * characters + _ARGUMENT_BYTES * len(arguments)
+        if needed > _RESERVE_BYTES:
+            self._allow(needed)
         answer: tuple[Any, ...]
         try:
             answer = function(*arguments)
         except lua54.LuaMemoryError as error:
-            raise HookFailed("memory", "not enough memory") from error
+            raise HookFailed("memory", self._memory_text) from error
         except UnicodeDecodeError:
-            answer = (False, "bad_return", "a key is not UTF-8 text")
+            answer = (False, "bad_return", "fairness_key and throttle_keys must be UTF-8 text")
         except lua54.LuaError as error:
-            # The sandbox answers for all errors of a script. What ends the sandbox itself is a limit reached just then.
+            # The sandbox catches all errors of a script. Only a limit reached inside the sandbox itself gets here.
             raise HookFailed("timeout", str(error)) from error
         except (UnicodeEncodeError, OverflowError) as error:
             answer = (False, "error", str(error))
-        if need > _RESERVE_BYTES:
-            self._limit(_RESERVE_BYTES)
+        if needed > _RESERVE_BYTES:
+            self._allow(_RESERVE_BYTES)
         if self._used() > self._ceiling:
             self._collect()
             if self._used() > self._ceiling:
-                raise HookFailed("memory", "the script keeps more memory than it may")
+                raise HookFailed("memory", f"{self._memory_text} with what it keeps between calls")
         if answer[0] is False:
             raise HookFailed(answer[1], answer[2])
         return answer
 
 
-def _running(engine: "weakref.ref[Engine]") -> Engine:
-    running = engine()
-    assert running is not None, "only a running engine calls back"
+def _running(runtime: "weakref.ref[ScriptRuntime]") -> ScriptRuntime:
+    running = runtime()
+    assert running is not None, "only a live runtime calls back"
     return running
 
 
@@ -220,9 +224,9 @@ def _options(queue: str, limits: HookLimits, slow: bool) -> dict[str, object]:
     return {
         "queue": queue,
         "limit_ns": limits.timeout_ms * 1_000_000,
-        "limit_text": f"the time limit of {limits.timeout_ms} ms is over",
+        "limit_text": f"the call exceeded its time limit of {limits.timeout_ms} ms",
         "compile_ns": COMPILE_MS * 1_000_000,
-        "compile_text": f"it takes more than {COMPILE_MS} ms to compile",
+        "compile_text": f"compiling it exceeded the time limit of {COMPILE_MS} ms",
         "slow": slow,
         "max_key_bytes": limits.max_key_bytes,
         "max_delay_ms": limits.max_delay_ms,
@@ -235,7 +239,7 @@ def _options(queue: str, limits: HookLimits, slow: bool) -> dict[str, object]:
 
 def _reader(get_config: GetConfig) -> GetConfig:
     def read(key: str) -> str | None:
-        # Whatever else came back would be a Python object in the hands of a script.
+        # Any other value would reach the script as a Python object.
         value = get_config(key)
         return value if type(value) is str else None
 

@@ -1,0 +1,58 @@
+"""Access control in the store: roles, principals and keys, under names that no entry of the configuration can have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fila.auth import records
+from fila.auth.registry import Change, Put, Registry
+from fila.broker.commands import ChangeAccess
+from fila.broker.tick import Effect, Tick
+from fila.core.errors import InvalidArgument, NotNow
+from fila.storage import codec, keys
+from fila.storage.base import Batch, Family
+
+PREFIX: Final = "\0auth/"
+"""Names of the runtime configuration contain no control characters."""
+
+
+@dataclass(slots=True)
+class AccessChanges(Effect):
+    """Records of access control that are written or removed."""
+
+    changes: Sequence[Change]
+
+    def commit(self, tick: Tick) -> None:
+        tick.state.access.apply(self.changes)
+
+
+def plan_access(tick: Tick, command: ChangeAccess) -> None:
+    """Raises InvalidArgument, or NotNow for a change that would lock everybody out."""
+    try:
+        tick.state.access.check(command.changes, tick.now)
+    except ValueError as cause:
+        raise InvalidArgument(str(cause)) from cause
+    except PermissionError as cause:
+        raise NotNow(str(cause)) from cause
+    write_changes(tick.batch, command.changes)
+    tick.add(AccessChanges(command.changes))
+
+
+def write_changes(batch: Batch, changes: Sequence[Change]) -> None:
+    for change in changes:
+        if isinstance(change, Put):
+            record = change.record
+            key = _key(type(record), records.name_of(record))
+            batch.put(Family.STATE, key, codec.setting(records.write(record)))
+        else:
+            batch.delete(Family.STATE, _key(change.kind, change.name))
+
+
+def load_record(registry: Registry, name: str, text: str) -> None:
+    """Take in what the store has under a name that begins with `PREFIX`. Raises ValueError."""
+    kind, _, rest = name.removeprefix(PREFIX).partition("/")
+    registry.apply([Put(records.read(kind, rest, text))])
+
+
+def _key(kind: type[records.Record], name: str) -> bytes:
+    return keys.name(f"{PREFIX}{records.kind_of(kind)}/{name}")

@@ -1,0 +1,40 @@
+"""What the parts of the broker that are made of several commands, or of long reads, need of it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from fila.broker.commands import Command
+from fila.broker.records import Records
+from fila.broker.search import Steps
+from fila.broker.state import BrokerState
+from fila.storage.base import Storage
+
+T = TypeVar("T")
+
+
+class Calls(Protocol):
+    """The broker, as these parts see it."""
+
+    state: BrokerState
+    store: Storage
+    records: Records
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes work."""
+
+    def now(self) -> int: ...
+
+    async def do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
+        """Have a command done and wait for its answer. Raises what it is answered with, Overloaded or ShuttingDown."""
+
+
+async def step_by_step(steps: Steps[T]) -> T:
+    """Do what takes long a little at a time, so that nobody has to wait for it."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        await asyncio.sleep(0)

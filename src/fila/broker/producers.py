@@ -1,0 +1,113 @@
+"""Batches of producers: one that is sent again, because its answer was lost, is answered again and not enqueued twice.
+
+A producer numbers its batches from 1. The last `SEQUENCES_KEPT` answers of each producer are kept, each with a digest
+of its messages, so that another batch under the same number is told from the same one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from fila.broker.admission import check_room
+from fila.broker.commands import Outcome, Produced
+from fila.broker.tick import Effect, Tick
+from fila.core import errors
+from fila.core.dedup import SEQUENCE_JUMP, SEQUENCES_KEPT
+from fila.core.errors import BrokerError, SequenceReused, StaleSequence, TooFarAhead, quoted
+from fila.core.ids import NS_PER_MS
+from fila.storage import codec, keys
+from fila.storage.base import Family
+
+SILENT_AFTER = 600_000 * NS_PER_MS
+"""How long a producer's batches can be answered again after the last one."""
+MAX_PRODUCERS = 100_000
+
+
+@dataclass(slots=True)
+class Batches(Effect):
+    """What producers sent in one tick, and who is to be forgotten."""
+
+    last: dict[str, int] = field(default_factory=dict)
+    """Producer -> the sequence of its last batch in this tick"""
+    answers: dict[tuple[str, int], tuple[int, Sequence[Outcome]]] = field(default_factory=dict)
+    """What batches of this tick are answered, with their digests, in case one comes twice in it"""
+    silent: list[str] = field(default_factory=list)
+    """Producers to be forgotten"""
+
+    def commit(self, tick: Tick) -> None:
+        producers = tick.state.producers
+        for producer in self.silent:
+            producers.forget(producer)
+        for producer, sequence in self.last.items():
+            producers.advance(producer, sequence, tick.now)
+
+
+def plan_batch(tick: Tick, produced: Produced, plan: Callable[[], Sequence[Outcome]]) -> Sequence[Outcome]:
+    """Have a batch planned, unless it was taken before. Raises StaleSequence, TooFarAhead or SequenceReused."""
+    producer, sequence, digest = produced
+    batches = tick.one(Batches)
+    last = batches.last.get(producer) or tick.state.producers.last(producer)
+    if sequence <= last:
+        return _answer_again(tick, batches, produced)
+    if last and sequence > last + SEQUENCE_JUMP:
+        raise TooFarAhead(
+            f"batch {sequence} of producer {quoted(producer)} is too far ahead: its last one is {last}, "
+            f"so the next is at most {last + SEQUENCE_JUMP}"
+        )
+    check_room(tick.store)
+    outcomes = plan()
+    results = outcomes if isinstance(outcomes, range) else [_to_result(outcome) for outcome in outcomes]
+    record = codec.produced(tick.now, digest, results)
+    tick.batch.put(Family.DEDUP, keys.producer_batch(producer, sequence), record)
+    oldest = max(0, sequence - SEQUENCES_KEPT)
+    if sequence == last + 1:
+        tick.batch.delete(Family.DEDUP, keys.producer_batch(producer, oldest))
+    else:  # numbers were left out, and with them their turn to go
+        tick.batch.delete_range(Family.DEDUP, keys.producer(producer), keys.producer_batch(producer, oldest + 1))
+    batches.last[producer] = sequence
+    batches.answers[producer, sequence] = digest, outcomes
+    return outcomes
+
+
+def plan_producer_sweep(tick: Tick, most: int) -> None:
+    """Forget producers that are silent or too many, so many at most."""
+    for producer in tick.state.producers.idle(tick.now - SILENT_AFTER, MAX_PRODUCERS):
+        prefix = keys.producer(producer)
+        tick.batch.delete_range(Family.DEDUP, prefix, keys.after(prefix))
+        silent = tick.one(Batches).silent
+        silent.append(producer)
+        if len(silent) >= most:
+            break
+
+
+def _answer_again(tick: Tick, batches: Batches, produced: Produced) -> Sequence[Outcome]:
+    producer, sequence, digest = produced
+    fresh = batches.answers.get((producer, sequence))
+    if fresh is not None:
+        before, outcomes = fresh
+    else:
+        record = tick.store.get(Family.DEDUP, keys.producer_batch(producer, sequence))
+        if record is None:
+            raise StaleSequence(
+                f"batch {sequence} of this producer is too old: the broker no longer remembers its answer"
+            )
+        _, before, results = codec.read_produced(record)
+        outcomes = [_to_outcome(result) for result in results]
+    if digest != before:
+        raise SequenceReused(
+            f"batch {sequence} of producer {quoted(producer)} had other messages, so nothing was enqueued: "
+            "two producers share the producer_id, or one starts again at 1; give each run its own id"
+        )
+    return outcomes
+
+
+def _to_result(outcome: Outcome) -> codec.Result:
+    return outcome if isinstance(outcome, int) else f"{type(outcome).__name__}:{outcome}"
+
+
+def _to_outcome(result: codec.Result) -> Outcome:
+    if isinstance(result, int):
+        return result
+    kind, _, words = result.partition(":")
+    error: BrokerError = BrokerError.__new__(getattr(errors, kind, BrokerError))
+    BrokerError.__init__(error, words)
+    return error
