@@ -4,19 +4,25 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
-from fila.wire import status
+from fila.wire import frames, status
 from fila.wire.address import reason_of, split_address
-from fila.wire.call import Call, Decode, Encode
-from fila.wire.connection import Connection, Limits
+from fila.wire.client_call import ClientCall, Decode, Encode
+from fila.wire.client_connection import ClientConnection
+from fila.wire.client_protocol import ClientProtocol
 from fila.wire.headers import encode
-from fila.wire.link import Link, receive_buffer
-from fila.wire.status import Metadata, RpcError, StatusCode
+from fila.wire.limits import Limits
+from fila.wire.protocol import receive_buffer
+from fila.wire.status import Metadata, RpcError, StatusCode, TlsFailed
 from fila.wire.stream import EOF
+from fila.wire.tls_context import ClientTls, TlsFilesError
+from fila.wire.tls_errors import explain
+from fila.wire.tls_layer import TlsLayer
 
 KEEPALIVE_S: Final = (30.0, 10.0)
-"""A server that is silent for the first is asked, and given up when it does not answer within the second."""
+"""A server that is silent for the first gets a PING, and is given up when it does not answer within the second."""
 
 CONNECT_S: Final = 20.0
 
@@ -36,7 +42,7 @@ class Channel:
         address: str,
         limits: Limits = Limits(),  # noqa: B008 - it cannot be changed
         keepalive: tuple[float, float] = KEEPALIVE_S,
-        tls: ssl.SSLContext | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self._address = address
@@ -44,13 +50,15 @@ class Channel:
         self._keepalive = keepalive
         self._tls = tls
         self._buffer = receive_buffer()
-        self._link: Link | None = None
-        self._old: set[Link] = set()
+        self._current: ClientProtocol | None = None
+        self._retired: set[ClientProtocol] = set()
         self._connecting: asyncio.Task[None] | None = None
-        self._waiting: deque[Call] = deque()
+        self._waiting: deque[ClientCall] = deque()
         self._look_through_at = _FEW_WAITING
         self._blocks: dict[str, bytes] = {}
         self._closed = False
+        #: Metadata of every call, besides its own. Asked for when a call begins.
+        self.credentials: Callable[[], Metadata] = tuple
 
     def unary_unary(
         self,
@@ -69,9 +77,9 @@ class Channel:
             try:
                 response = await call.read()
                 if response is EOF:
-                    raise RpcError(StatusCode.INTERNAL, "there is no response")
+                    raise RpcError(StatusCode.INTERNAL, "the call ended without a response")
                 if await call.read() is not EOF:
-                    raise RpcError(StatusCode.INTERNAL, "there is more than one response")
+                    raise RpcError(StatusCode.INTERNAL, "the call has more than one response")
             finally:
                 call.cancel()
             return response
@@ -84,10 +92,10 @@ class Channel:
         request_serializer: Encode | None = None,
         response_deserializer: Decode | None = None,
         **_: Any,
-    ) -> Callable[..., Call]:
+    ) -> Callable[..., ClientCall]:
         """A method with one request and any number of responses."""
 
-        def call(request: Any, *, timeout: float | None = None, metadata: Metadata = ()) -> Call:
+        def call(request: Any, *, timeout: float | None = None, metadata: Metadata = ()) -> ClientCall:
             call = self._call(path, request_serializer, response_deserializer, timeout, metadata)
             call.send_only(request)
             return self._start(call)
@@ -100,10 +108,10 @@ class Channel:
         request_serializer: Encode | None = None,
         response_deserializer: Decode | None = None,
         **_: Any,
-    ) -> Callable[..., Call]:
+    ) -> Callable[..., ClientCall]:
         """A method with any number of requests and responses."""
 
-        def call(*, timeout: float | None = None, metadata: Metadata = ()) -> Call:
+        def call(*, timeout: float | None = None, metadata: Metadata = ()) -> ClientCall:
             return self._start(self._call(path, request_serializer, response_deserializer, timeout, metadata))
 
         return call
@@ -114,35 +122,33 @@ class Channel:
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
-        for link in (self._link, *self._old):
-            if link is not None:
-                for stream in list(link.connection.streams.values()):
-                    if isinstance(stream, Call):
-                        stream.cancel()
-                link.connection.close("the channel was closed")
-                link.flush()
-                link.close()
+        for protocol in (self._current, *self._retired):
+            if protocol is not None:
+                protocol.cancel_calls()
+                protocol.handle(protocol.connection.close("the channel was closed"))
+                protocol.flush()
+                protocol.close()
         while self._waiting:
             self._waiting.popleft().cancel()
         await asyncio.sleep(0)  # the transport closes in the next turn of the loop
 
     def _call(
         self, path: str, serialize: Encode | None, deserialize: Decode | None, timeout: float | None, metadata: Metadata
-    ) -> Call:
+    ) -> ClientCall:
         block = self._blocks.get(path)
         if block is None:
             scheme = b"http" if self._tls is None else b"https"
             block = self._blocks[path] = encode(status.request_headers(path, self._address, scheme))
         if timeout is not None:
             block += encode([(b"grpc-timeout", status.write_timeout(timeout))])
-        if metadata:
+        if metadata := (*self.credentials(), *metadata):
             block += encode(status.write_metadata(metadata))
-        call = Call(self.loop, block, serialize, deserialize)
+        call = ClientCall(self.loop, block, serialize, deserialize)
         if timeout is not None:
             call.expire_after(timeout)
         return call
 
-    def _start(self, call: Call) -> Call:
+    def _start(self, call: ClientCall) -> ClientCall:
         if self._closed:
             call.cancel()
             return call
@@ -150,28 +156,26 @@ class Channel:
         if len(self._waiting) >= self._look_through_at:
             self._forget_ended()
         self._begin_waiting()
-        if self._link is not None:
-            self._link.flush()
+        if self._current is not None:
+            self._current.flush()
         return call
 
     def _begin_waiting(self) -> None:
         """Begin the calls that wait, as many as the server allows."""
-        link = self._link
-        if link is not None and link.connection.closed:
+        protocol = self._current
+        if protocol is not None and protocol.connection.closed:
             return  # it is about to be lost
         self._retire()
-        link = self._link
-        if link is None:
+        protocol = self._current
+        if protocol is None:
             if self._waiting and self._connecting is None and not self._closed:
                 self._connecting = self.loop.create_task(self._connect())
             return
-        connection = link.connection
-        while self._waiting and connection.ready and not connection.draining:
-            if len(connection.streams) >= connection.peer_max_streams:
-                return
+        connection = protocol.connection
+        while self._waiting and connection.can_open:
             call = self._waiting.popleft()
             if not call.done():
-                call.begin(link)
+                call.begin(protocol)
 
     def _forget_ended(self) -> None:
         """Calls whose time is over do not keep their requests while others wait."""
@@ -180,44 +184,76 @@ class Channel:
 
     def _retire(self) -> None:
         """A connection that takes no new calls ends with its last one."""
-        if self._link is not None and self._link.connection.draining:
-            self._old.add(self._link)
-            self._link = None
-        for link in list(self._old):
-            if not link.connection.streams and not link.connection.closed:
-                self._old.discard(link)
-                link.close()
+        if self._current is not None and self._current.connection.draining:
+            self._retired.add(self._current)
+            self._current = None
+        for protocol in list(self._retired):
+            if not protocol.connection.streams and not protocol.connection.closed:
+                self._retired.discard(protocol)
+                protocol.close()
 
     async def _connect(self) -> None:
         try:
             host, port = split_address(self._address)
             async with asyncio.timeout(CONNECT_S):
-                _, link = await self.loop.create_connection(self._made, host, port, ssl=self._tls)
+                protocol = await self._open(host, port)
         except (OSError, ValueError) as error:
             self._connecting = None
-            self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, f"cannot connect: {reason_of(error)}"))
+            self._fail_waiting(self._failure(error))
             return
         self._connecting = None
-        if link.connection.closed:  # it was lost before this turn, when `_lost` did not know it yet
-            self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, _CLOSED_BY_SERVER))
+        if protocol.connection.closed:  # it was lost before this turn, when `_lost` did not know it yet
+            self._fail_waiting(self._why_lost(protocol))
             return
-        self._link = link
+        self._current = protocol
         self._begin_waiting()
-        link.flush()
+        protocol.flush()
 
-    def _made(self) -> Link:
-        connection = Connection(self._limits)
-        link = Link(connection, self._buffer, self._keepalive, self._lost)
-        connection.on_change = self._begin_waiting
-        return link
+    async def _open(self, host: str, port: int) -> ClientProtocol:
+        """Raises OSError, of which SSLError is one, or TlsFilesError."""
+        tls = self._tls
+        if tls is None:
+            _, protocol = await self.loop.create_connection(self._made, host, port)
+            return protocol
+        wrap = partial(tls.context().wrap_bio, server_hostname=tls.server_name or host)
+        protocol = self._made()
+        _, layer = await self.loop.create_connection(lambda: TlsLayer(protocol, wrap, protocol.secured), host, port)
+        try:
+            await asyncio.shield(layer.handshake)
+        except asyncio.CancelledError:  # also when it takes too long
+            layer.abort()
+            raise
+        return protocol
 
-    def _lost(self, link: Link) -> None:
-        self._old.discard(link)
-        if link is self._link:
-            self._link = None
-            ready = link.connection.ready
-            if not ready:  # it was no server of ours: trying again at once would not end
-                self._fail_waiting(RpcError(StatusCode.UNAVAILABLE, _CLOSED_BY_SERVER))
+    def _failure(self, error: OSError | ValueError) -> RpcError:
+        if isinstance(error, ssl.SSLError):
+            assert self._tls is not None
+            return TlsFailed(explain(error, self._tls.server_name or split_address(self._address)[0]))
+        if isinstance(error, TlsFilesError):
+            return TlsFailed(str(error))
+        return RpcError(StatusCode.UNAVAILABLE, f"cannot connect: {reason_of(error)}")
+
+    def _why_lost(self, protocol: ClientProtocol) -> RpcError:
+        """Of a connection that ended before the server's SETTINGS came."""
+        failure = protocol.connection.failure
+        if isinstance(protocol.lost_by, ssl.SSLError):
+            return TlsFailed(explain(protocol.lost_by))
+        if failure is not None and failure.code == frames.INADEQUATE_SECURITY:
+            return TlsFailed(str(failure))
+        return RpcError(StatusCode.UNAVAILABLE, _CLOSED_BY_SERVER)
+
+    def _made(self) -> ClientProtocol:
+        connection = ClientConnection(self._limits)
+        return ClientProtocol(connection, self._buffer, self._keepalive, self._begin_waiting, self._lost)
+
+    def _lost(self, protocol: ClientProtocol) -> None:
+        self._retired.discard(protocol)
+        if protocol is self._current:
+            self._current = None
+            failure = protocol.connection.failure
+            insecure = failure is not None and failure.code == frames.INADEQUATE_SECURITY
+            if insecure or not protocol.connection.peer.received:  # trying again at once would not end
+                self._fail_waiting(self._why_lost(protocol))
         self._begin_waiting()
 
     def _fail_waiting(self, error: RpcError) -> None:

@@ -10,6 +10,10 @@ MAX_WINDOW: Final = (1 << 31) - 1
 MIN_FRAME_BYTES: Final = 1 << 14
 MAX_FRAME_BYTES: Final = (1 << 24) - 1
 MAX_STREAM_ID: Final = (1 << 31) - 1
+PING_BYTES: Final = 8
+MAX_REASON_BYTES: Final = 256
+"""How much of a reason in GOAWAY is read."""
+PRIORITY_BYTES: Final = 5
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 
@@ -40,7 +44,8 @@ HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX
     HTTP_1_1_REQUIRED,
 ) = range(14)
 
-_HEADER = Struct(">HBBBL")
+HEADER: Final = Struct(">HBBBL")
+"""Length in two parts, kind, flags, stream."""
 _SETTING = Struct(">HL")
 _TWO_NUMBERS = Struct(">LL")
 
@@ -54,7 +59,7 @@ class ConnectionFailed(Exception):
 
 
 def header(length: int, kind: int, flags: int, stream_id: int) -> bytes:
-    return _HEADER.pack(length >> 8, length & 0xFF, kind, flags, stream_id)
+    return HEADER.pack(length >> 8, length & 0xFF, kind, flags, stream_id)
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
@@ -78,10 +83,45 @@ def settings(values: dict[int, int]) -> bytes:
 
 
 def read_settings(payload: bytes) -> dict[int, int]:
-    """The last value of each setting. Raises ConnectionFailed."""
+    """The last value of each setting of a SETTINGS frame. Raises ConnectionFailed."""
     if len(payload) % _SETTING.size:
-        raise ConnectionFailed(FRAME_SIZE_ERROR, "settings of a wrong length")
+        raise ConnectionFailed(FRAME_SIZE_ERROR, "SETTINGS of a wrong length")
     return dict(_SETTING.iter_unpack(payload))
+
+
+def read_window_update(payload: bytes) -> int:
+    """By how much a window grows. Raises ConnectionFailed."""
+    size = _read_number(payload, "WINDOW_UPDATE") & MAX_WINDOW
+    if not size:
+        raise ConnectionFailed(PROTOCOL_ERROR, "WINDOW_UPDATE with an increment of 0")
+    return size
+
+
+def read_rst_stream(payload: bytes) -> int:
+    """The code. Raises ConnectionFailed."""
+    return _read_number(payload, "RST_STREAM")
+
+
+def _read_number(payload: bytes, name: str) -> int:
+    if len(payload) != 4:
+        raise ConnectionFailed(FRAME_SIZE_ERROR, f"{name} of a wrong length")
+    return int.from_bytes(payload, "big")
+
+
+def read_goaway(payload: bytes) -> tuple[int, int, str]:
+    """The last stream that the peer has seen, its reason as a code and in words. Raises ConnectionFailed."""
+    if len(payload) < _TWO_NUMBERS.size:
+        raise ConnectionFailed(PROTOCOL_ERROR, "GOAWAY of a wrong length")
+    last_id, code = _TWO_NUMBERS.unpack_from(payload)
+    return last_id & MAX_STREAM_ID, code, payload[_TWO_NUMBERS.size :][:MAX_REASON_BYTES].decode(errors="replace")
+
+
+def check_priority(stream_id: int, payload: bytes) -> None:
+    """PRIORITY has no effect, and still has rules. Raises ConnectionFailed."""
+    if not stream_id:
+        raise ConnectionFailed(PROTOCOL_ERROR, "PRIORITY without a stream")
+    if len(payload) != PRIORITY_BYTES:
+        raise ConnectionFailed(FRAME_SIZE_ERROR, "PRIORITY of a wrong length")
 
 
 def unpadded(flags: int, payload: bytes) -> bytes:

@@ -13,6 +13,7 @@ from hpack import Decoder, HPACKError, OversizedHeaderListError
 
 from fila.wire import frames
 from fila.wire.frames import ConnectionFailed
+from fila.wire.varint import write_varint
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -51,6 +52,11 @@ class Block(NamedTuple):
     """As HPACK counts it: the bytes of names and values, and 32 for each"""
 
     @property
+    def begins_request(self) -> bool:
+        """Whether there are pseudo-headers, which trailers do not have."""
+        return bool(self.headers) and self.headers[0][0][:1] == b":"
+
+    @property
     def fault(self) -> str:
         """Why no request may begin so (RFC 9113, 8.2 and 8.3); empty when it may."""
         return _fault_of(self.headers)
@@ -63,7 +69,7 @@ def _fault_of(headers: Headers) -> str:
     for name, value in headers:
         if name[:1] == b":":
             if regular or name in seen or name not in _PSEUDO or (name == b":path" and not value):
-                return "a pseudo-header that is unknown, empty, there twice or behind others"
+                return "a pseudo-header is unknown, empty, repeated or after a regular header"
             seen.add(name)
             continue
         regular = True
@@ -84,11 +90,11 @@ def fault_of_trailers(headers: Headers) -> str:
 
 def _fault_in(name: bytes, value: bytes) -> str:
     if not name or not _UPPER.isdisjoint(name):
-        return "a name that is empty or has upper case letters"
+        return "a header name is empty or has upper-case letters"
     if name in _OF_CONNECTION or (name == b"te" and value != b"trailers"):
-        return "a header that belongs to a connection"
+        return "a header belongs to a connection of HTTP/1.1"
     if name == b"content-length" and not (value.isdigit() and len(value) <= _LENGTH_DIGITS):
-        return "a content-length that is no number"
+        return "content-length is not a number"
     return ""
 
 
@@ -111,11 +117,7 @@ def _write_length(out: bytearray, length: int) -> None:
         out.append(length)
         return
     out.append(_LONG)
-    length -= _LONG
-    while length > 0x7F:
-        out.append(length & 0x7F | 0x80)
-        length >>= 7
-    out.append(length)
+    out += write_varint(length - _LONG)
 
 
 class HeaderDecoder:
@@ -133,9 +135,11 @@ class HeaderDecoder:
         try:
             found = tuple([(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)])
         except OversizedHeaderListError as error:
-            raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many headers") from error
+            raise ConnectionFailed(frames.ENHANCE_YOUR_CALM, "the decompressed headers are too large") from error
         except HPACKError as error:
-            raise ConnectionFailed(frames.COMPRESSION_ERROR, f"headers cannot be read: {error}") from error
+            raise ConnectionFailed(
+                frames.COMPRESSION_ERROR, f"the header block cannot be decoded (HPACK): {error}"
+            ) from error
         return Block(found, _list_size(found))
 
 

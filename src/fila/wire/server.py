@@ -3,31 +3,48 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from time import monotonic_ns
+from functools import partial
 from typing import Final
 
 from fila.wire import frames
-from fila.wire.connection import Connection, Limits
-from fila.wire.context import Context, Method
 from fila.wire.frames import ConnectionFailed
+from fila.wire.handshakes import Handshakes, OnFailed, ignore_failure
 from fila.wire.headers import Headers
-from fila.wire.lane import SlowLane
-from fila.wire.link import FAREWELL_S, Link, receive_buffer
-from fila.wire.memory import give_back_memory
-from fila.wire.room import PATIENCE_S, Gate, Room, Shares
-from fila.wire.turns import OnTurn, ignore_turn
+from fila.wire.limits import Limits
+from fila.wire.loop_turns import OnTurn, ignore_turn
+from fila.wire.malloc import give_back_memory
+from fila.wire.memory_quota import PREEMPT_AFTER_S, MemoryQuota, Shares
+from fila.wire.method import UNKNOWN_METHOD_BYTES, Method
+from fila.wire.protocol import CLOSE_TIMEOUT_S, receive_buffer
+from fila.wire.server_call import ServerCall
+from fila.wire.server_connection import ServerConnection
+from fila.wire.server_protocol import ServerProtocol
+from fila.wire.stream import Stream
+from fila.wire.time_slice import RoundRobin
+from fila.wire.tls_layer import TlsLayer
+from fila.wire.work_limit import WorkLimit
 
 KEEPALIVE_S: Final = (60.0, 20.0)
-"""A caller that is silent for the first is asked, and given up when it does not answer within the second."""
+"""A caller that is silent for the first gets a PING, and is given up when it does not answer within the second."""
 
-_CALLS_NAMED: Final = 4
-_LINE_S: Final = 0.005
-"""How often those who wait for room are looked at, at most."""
+_RESERVATIONS_S: Final = 0.005
+"""How often calls that wait for memory are looked at, at most."""
 _TRIM_S: Final = 2.0
 _TRIM_FROM_BYTES: Final = 16 << 20
 """Memory is given back to the system this long after so much was held and is not any more."""
+
+
+CurrentContext = Callable[[], ssl.SSLContext]
+"""Certificates may be renewed while a server runs."""
+
+RefusePeer = Callable[[str], str | None]
+"""Why a peer of this address is not served; None: it is. Asked for each call, so the answer may change."""
+
+
+def serve_everyone(_address: str) -> None:
+    """For servers that refuse nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +59,6 @@ class Quotas:
     work_bytes: int = 16 << 20
 
 
-class _WatchedLink(Link):
-    """A connection whose work for its peer is measured."""
-
-    on_turn: OnTurn
-
-    def buffer_updated(self, nbytes: int) -> None:
-        began = monotonic_ns()
-        super().buffer_updated(nbytes)
-        self.on_turn("receive", began, self._describe)
-
-    def resume_writing(self) -> None:
-        began = monotonic_ns()
-        super().resume_writing()
-        self.on_turn("send", began, self._describe)
-
-    def _describe(self) -> str:
-        """The calls of the connection, of which one has kept the event loop busy."""
-        calls = {call.describe() for call in self.connection.streams.values() if isinstance(call, Context)}
-        return ", ".join(sorted(calls)[:_CALLS_NAMED]) or "no call"
-
-
 class Server:
     """Serves methods by their path, `/package.Service/Method`, on any number of addresses."""
 
@@ -73,33 +69,38 @@ class Server:
         keepalive: tuple[float, float] = KEEPALIVE_S,
         on_turn: OnTurn = ignore_turn,
         quotas: Quotas = Quotas(),  # noqa: B008 - it cannot be changed
+        refuse_peer: RefusePeer = serve_everyone,
+        on_handshake_failed: OnFailed = ignore_failure,
     ) -> None:
         self.methods: Mapping[bytes, Method] = {path.encode(): method for path, method in methods.items()}
         self.loop = asyncio.get_running_loop()
         self.on_turn = on_turn
+        self.refuse_peer = refuse_peer
         self._limits = limits
         self._keepalive = keepalive
         self._buffer = receive_buffer()
-        self._links: set[Link] = set()
+        self._protocols: set[ServerProtocol] = set()
         self._listeners: list[asyncio.Server] = []
         self._stopping = False
-        self._calls: set[Context] = set()
+        self._calls: set[ServerCall] = set()
         self._changed = asyncio.Event()
         self._quotas = quotas
-        self.gate = Gate(quotas.work_bytes)
-        self.room = Room(quotas.shares)
-        self._lane = SlowLane(self.loop)
-        self.room.on_freed = self._look_at_line_soon
-        self._line_timer: asyncio.TimerHandle | None = None
+        self.work = WorkLimit(quotas.work_bytes)
+        self.memory = MemoryQuota(quotas.shares)
+        self.memory.on_freed = self._serve_reservations_soon
+        self._slices = RoundRobin(self.loop)
+        self._handshakes = Handshakes(RoundRobin(self.loop), on_handshake_failed)
+        self._reservations_timer: asyncio.TimerHandle | None = None
         self._trim_timer: asyncio.TimerHandle | None = None
-        self._of_peers: dict[str, set[Link]] = {}
+        self._by_address: dict[str, set[ServerProtocol]] = {}
 
-    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+    async def listen(self, host: str, port: int, tls: CurrentContext | None = None) -> int:
         """Accept connections. Returns the port. Raises OSError.
 
-        The TLS context must offer the protocol `h2` (ALPN).
+        Each new connection uses the TLS context that `tls` returns then, which must offer the protocol `h2` (ALPN).
         """
-        listener = await self.loop.create_server(self._connected, host or None, port, ssl=tls, backlog=1024)
+        make = self._make_protocol if tls is None else partial(self._make_tls, tls)
+        listener = await self.loop.create_server(make, host or None, port, backlog=1024)
         self._listeners.append(listener)
         return int(listener.sockets[0].getsockname()[1])
 
@@ -108,31 +109,26 @@ class Server:
         self._stopping = True
         for listener in self._listeners:
             listener.close()
-        for link in list(self._links):
-            link.connection.go_away()
-            link.flush()
-            self._close_idle(link)
+        for protocol in list(self._protocols):
+            protocol.connection.go_away()
+            protocol.flush()
+            self._close_idle(protocol)
         for call in list(self._calls):
-            if call.standing or call.waits:
+            if call.standing or call.awaits_window:
                 call.end()
         await self._until_none(self._calls, grace_s)
         if self._calls:
             await asyncio.gather(*[call.end() for call in self._calls], return_exceptions=True)
-        for link in list(self._links):
-            link.close()
-        await self._until_none(self._links, 2 * FAREWELL_S)
-        for timer in (self._line_timer, self._trim_timer):
+        for protocol in list(self._protocols):
+            protocol.close()
+        await self._until_none(self._protocols, 2 * CLOSE_TIMEOUT_S)
+        for timer in (self._reservations_timer, self._trim_timer):
             if timer is not None:
                 timer.cancel()
 
-    def call_ended(self, call: Context, link: Link) -> None:
-        self._calls.discard(call)
-        self._changed.set()
-        self._close_idle(link)
-
-    def _close_idle(self, link: Link) -> None:
-        if self._stopping and not link.connection.streams:
-            link.close()
+    def _close_idle(self, protocol: ServerProtocol) -> None:
+        if self._stopping and not protocol.connection.streams:
+            protocol.close()
 
     async def _until_none(self, those: Collection[object], within_s: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -141,75 +137,84 @@ class Server:
                     self._changed.clear()
                     await self._changed.wait()
 
-    def _connected(self) -> Link:
-        def accept(headers: Headers) -> Context:
-            call = Context(self, link, headers)
-            self._calls.add(call)
-            return call
+    # Connections.
 
-        connection = Connection(self._limits, accept)
-        link = _WatchedLink(connection, self._buffer, self._keepalive, self._lost, self._made, self._lane)
-        link.on_turn = self.on_turn
-        return link
+    def _make_protocol(self) -> ServerProtocol:
+        connection = ServerConnection(self._limits, self._max_request_bytes)
+        return ServerProtocol(self, connection, self._buffer, self._keepalive, self.memory, self._slices)
 
-    def _made(self, link: Link) -> None:
-        assert link.transport is not None
-        name = link.transport.get_extra_info("peername")
-        address = str(name[0]) if isinstance(name, tuple) else ""
-        self._links.add(link)
-        same = self._of_peers.setdefault(address, set())
-        same.add(link)
-        link.connection.account = self.room.open(address, link.connection)
+    def _make_tls(self, tls: CurrentContext) -> TlsLayer:
+        protocol = self._make_protocol()
+        wrap = partial(tls().wrap_bio, server_side=True)
+        return TlsLayer(protocol, wrap, protocol.secured, self._handshakes, protocol.refuse_plaintext)
+
+    def connected(self, protocol: ServerProtocol, address: str) -> None:
+        self._protocols.add(protocol)
+        same = self._by_address.setdefault(address, set())
+        same.add(protocol)
         if len(same) > self._quotas.peer_connections:
-            _turn_away(link)
-        elif len(self._links) > self._quotas.connections:
-            _turn_away(self._dispensable(link))
+            _turn_away(protocol)
+        elif len(self._protocols) > self._quotas.connections:
+            _turn_away(self._dispensable(protocol))
 
-    def _dispensable(self, newcomer: Link) -> Link:
+    def _dispensable(self, newcomer: ServerProtocol) -> ServerProtocol:
         """Which connection goes when there are too many: one without calls, of the peer that has most, or the new one
         when its own peer has as many as any.
         """
-        most = max(self._of_peers.values(), key=len)
+        most = max(self._by_address.values(), key=len)
         if newcomer in most:
             return newcomer
-        return min(most, key=lambda link: len(link.connection.streams))
+        return min(most, key=lambda protocol: len(protocol.connection.streams))
 
-    def _lost(self, link: Link) -> None:
-        self._links.discard(link)
-        account = link.connection.account
-        if account is not None:
-            address = account.peer.address
-            same = self._of_peers.get(address, set())
-            same.discard(link)
-            if not same:
-                self._of_peers.pop(address, None)
-            self.room.close(account)
+    def disconnected(self, protocol: ServerProtocol, address: str) -> None:
+        self._protocols.discard(protocol)
+        same = self._by_address.get(address, set())
+        same.discard(protocol)
+        if not same:
+            self._by_address.pop(address, None)
         self._changed.set()
         self._trim_soon()
 
-    def _look_at_line_soon(self) -> None:
-        if self._line_timer is None:
-            self._line_timer = self.loop.call_later(_LINE_S, self._look_at_line)
+    # Calls.
 
-    def _look_at_line(self) -> None:
-        self._line_timer = None
-        self.room.serve_line(self.loop.time())
+    def _max_request_bytes(self, headers: Headers) -> int | None:
+        method = self.methods.get(next((value for name, value in headers if name == b":path"), b""))
+        return UNKNOWN_METHOD_BYTES if method is None else method.max_request_bytes
+
+    def accept(self, protocol: ServerProtocol, stream: Stream, headers: Headers) -> None:
+        call = protocol.calls[stream.id] = ServerCall(self, protocol, stream, headers)
+        self._calls.add(call)
+
+    def call_ended(self, call: ServerCall, protocol: ServerProtocol, stream: Stream) -> None:
+        protocol.calls.pop(stream.id, None)
+        self._calls.discard(call)
+        self._changed.set()
+        self._close_idle(protocol)
+
+    # Memory.
+
+    def _serve_reservations_soon(self) -> None:
+        if self._reservations_timer is None:
+            self._reservations_timer = self.loop.call_later(_RESERVATIONS_S, self._serve_reservations)
+
+    def _serve_reservations(self) -> None:
+        self._reservations_timer = None
+        self.memory.serve_queue(self.loop.time())
         self._trim_soon()
-        if self.room.line and self._line_timer is None:  # somebody may lose patience
-            self._line_timer = self.loop.call_later(PATIENCE_S / 4, self._look_at_line)
+        if self.memory.queue and self._reservations_timer is None:  # one may be old enough to evict others
+            self._reservations_timer = self.loop.call_later(PREEMPT_AFTER_S / 4, self._serve_reservations)
 
     def _trim_soon(self) -> None:
-        if self._trim_timer is None and self.room.peak >= _TRIM_FROM_BYTES:
+        if self._trim_timer is None and self.memory.peak >= _TRIM_FROM_BYTES:
             self._trim_timer = self.loop.call_later(_TRIM_S, self._trim)
 
     def _trim(self) -> None:
         self._trim_timer = None
-        if self.room.held * 2 < self.room.peak:
-            self.room.peak = self.room.held
+        if self.memory.held * 2 < self.memory.peak:
+            self.memory.peak = self.memory.held
             give_back_memory()
         self._trim_soon()
 
 
-def _turn_away(link: Link) -> None:
-    link.connection.fail(ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many connections"))
-    link.flush()
+def _turn_away(protocol: ServerProtocol) -> None:
+    protocol.fail(ConnectionFailed(frames.ENHANCE_YOUR_CALM, "too many connections"))

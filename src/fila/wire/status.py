@@ -90,6 +90,13 @@ class RpcError(Exception):
         return self._trailing_metadata
 
 
+class TlsFailed(RpcError):
+    """There is no secure connection, for a reason that asking again would not change."""
+
+    def __init__(self, details: str) -> None:
+        super().__init__(StatusCode.UNAVAILABLE, details)
+
+
 class UnreadableResponse(RpcError):
     """The other side answered with bytes that mean nothing. Asking again would not help."""
 

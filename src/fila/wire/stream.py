@@ -1,12 +1,11 @@
-"""One stream of a connection: the messages that come, the bytes that wait to go, and both windows."""
+"""One stream of a connection: the messages that come, the bytes that wait to go, and both flow-control windows."""
 
 from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from fila.wire.headers import Headers
-from fila.wire.room import Waiting
 from fila.wire.status import StatusCode
+from fila.wire.stream_memory import StreamMemory
 
 PREFIX_BYTES = 5
 """Before each message of gRPC: whether it is compressed, and its length."""
@@ -21,7 +20,7 @@ _SMALL_PART: Final = 1024
 
 
 class MessageRefused(Exception):
-    """A message that is not taken. Its stream ends with `code`."""
+    """A message that is not accepted. Its stream ends with `code`."""
 
     def __init__(self, code: StatusCode, text: str) -> None:
         super().__init__(text)
@@ -29,32 +28,29 @@ class MessageRefused(Exception):
 
 
 class Stream:
-    """State of a stream. Whoever has calls derives from it and is told through the methods at the end."""
+    """State of a stream. The connection changes it; calls read it, and say that they do not want more (`discard`)."""
 
     __slots__ = (
         "_have",
         "_need",
         "_parts",
         "_prefix",
-        "announced",
-        "deaf",
-        "debt",
+        "awaits_window",
+        "closed",
+        "content_left",
+        "discarding",
         "end_when_sent",
-        "held",
         "id",
-        "in_hand",
+        "in_transit",
         "local_closed",
         "max_message_bytes",
+        "memory",
         "messages",
         "outgoing",
-        "promised",
         "recv_window",
         "remote_closed",
-        "reserved",
         "send_window",
-        "unsent",
-        "waiting",
-        "waits",
+        "unreturned",
     )
 
     def __init__(self) -> None:
@@ -66,27 +62,24 @@ class Stream:
         self.end_when_sent = False
         self.send_window = 0
         self.recv_window = 0
-        #: Bytes received that the peer has not been given back as window.
-        self.debt = 0
+        #: Bytes received that were not given back to the peer by WINDOW_UPDATE.
+        self.unreturned = 0
+        #: Bytes of the DATA frame that is coming: counted in the window, and not here yet.
+        self.in_transit = 0
         #: What still comes is thrown away.
-        self.deaf = False
+        self.discarding = False
         #: What is left of the content-length, if there was one.
-        self.announced: int | None = None
-        #: The largest message that is taken; None: as large as the connection takes any.
+        self.content_left: int | None = None
+        #: The largest message that is accepted; None: as large as the connection accepts any.
         self.max_message_bytes: int | None = None
-        #: Of a server: bytes that are held for it, all in all; of them, those that are still to come, those of the
-        #: request that is worked on, and those of a response that is being made.
-        self.held = 0
-        self.reserved = 0
-        self.in_hand = 0
-        self.promised = 0
-        #: And those of responses of which something is not sent.
-        self.unsent = 0
-        self.waiting: Waiting | None = None
-        #: It has something to send and no room for it.
-        self.waits = False
+        #: Of a server that counts what it holds.
+        self.memory: StreamMemory | None = None
+        #: It has a response to make and no send window for it.
+        self.awaits_window = False
         self.local_closed = False
         self.remote_closed = False
+        #: Both sides have ended, or one has reset it: nothing can be sent any more.
+        self.closed = False
         self._prefix = b""
         self._need = -1  # length of the message that is coming, -1 until its prefix is complete
         self._have = 0
@@ -152,35 +145,21 @@ class Stream:
             size -= len(piece)
             yield piece
 
-    def forget(self) -> None:
-        """Nobody wants what is here, nor what still comes."""
-        self.deaf = True
-        self.messages.clear()
-        self.outgoing.clear()
+    def stop_receiving(self) -> None:
+        """Throw away what still comes. Messages that are here can be read."""
+        self.discarding = True
         self._parts.clear()
 
-    def got_headers(self, headers: Headers, end: bool) -> None:
-        """Headers came on a stream that is open: those of an answer, or trailers."""
-
-    def readable(self) -> None:
-        """There is a message, or the peer has ended its side."""
-
-    def writable(self) -> None:
-        """All that waited to be sent has been handed on, or there is room for what waited to be made."""
-
-    def granted(self) -> None:
-        """There is room for what it waited for, and something to be told to the peer."""
-
-    def refused(self, error: MessageRefused) -> None:
-        """The peer sent a message that is not taken."""
-
-    def lost(self, code: int | None, text: str) -> None:
-        """The peer reset the stream with `code`; None: the connection is gone."""
+    def discard(self) -> None:
+        """Throw away what is here, what waits to be sent, and what still comes."""
+        self.stop_receiving()
+        self.messages.clear()
+        self.outgoing.clear()
 
 
 def _length_of(prefix: bytes, max_message_bytes: int) -> int:
     if prefix[0]:
-        raise MessageRefused(StatusCode.UNIMPLEMENTED, "compressed messages are not taken")
+        raise MessageRefused(StatusCode.UNIMPLEMENTED, "compressed messages are not supported")
     length = int.from_bytes(prefix[1:], "big")
     if length > max_message_bytes:
         text = f"the message has {length} bytes, {max_message_bytes} are allowed"

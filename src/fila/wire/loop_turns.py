@@ -22,7 +22,7 @@ def _describe_nothing() -> str:
     return "a call that has ended"
 
 
-class Steps(Coroutine[Any, Any, None]):
+class TimedCoroutine(Coroutine[Any, Any, None]):
     """A coroutine, each of whose steps is a turn of the kind "call"."""
 
     __slots__ = ("_coroutine", "_describe", "_on_turn")

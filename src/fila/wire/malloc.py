@@ -1,4 +1,4 @@
-"""Keeps memory that was freed for what comes next.
+"""glibc malloc: keep memory that was freed for what comes next, and give it back when nothing needs it.
 
 Batches are blocks of a few hundred kilobytes that live for a moment. By default glibc takes such blocks from the kernel
 one by one and gives them back at once, and the faults on their fresh pages then cost more than the rest of receiving

@@ -5,16 +5,26 @@ from collections.abc import Callable
 from typing import Any
 
 from fila.wire import frames, status
+from fila.wire.client_protocol import ClientProtocol
+from fila.wire.events import (
+    HeadersReceived,
+    MessageReceived,
+    StreamEnded,
+    StreamEvent,
+    StreamLost,
+    StreamRefused,
+    StreamReset,
+    StreamWritable,
+)
 from fila.wire.headers import Headers
-from fila.wire.link import Link
 from fila.wire.status import Metadata, RpcError, StatusCode, UnreadableResponse
-from fila.wire.stream import EOF, MessageRefused, Stream
+from fila.wire.stream import EOF, Stream
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 
 
-class Call(Stream):
+class ClientCall:
     """One call with any number of messages each way.
 
     A call that was cancelled here raises CancelledError wherever it is waited for; one that ended otherwise, RpcError.
@@ -29,9 +39,10 @@ class Call(Stream):
         "_finished",
         "_first",
         "_initial",
-        "_link",
         "_loop",
+        "_protocol",
         "_read_waiter",
+        "_stream",
         "_take",
         "_timer",
         "_trailing",
@@ -43,13 +54,13 @@ class Call(Stream):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, block: bytes, encode: Encode | None, decode: Decode | None
     ) -> None:
-        super().__init__()
+        self._stream = Stream()
         self._loop = loop
         self._block = block
         self._encode = encode
         self._decode = decode
         self._first: bytes | None = None
-        self._link: Link | None = None
+        self._protocol: ClientProtocol | None = None
         self._initial: Metadata | None = None
         self._trailing: Metadata = ()
         self._error: RpcError | None = None
@@ -60,7 +71,7 @@ class Call(Stream):
         self._waiters: list[asyncio.Future[None]] = []
         self._take: Callable[[Any], None] | None = None
         self._trouble: Exception | None = None
-        #: For callers that are called back: there may be room for a request.
+        #: For callers that are called back: a request may be sent.
         self.on_writable: Callable[[], None] | None = None
 
     # For callers.
@@ -68,28 +79,28 @@ class Call(Stream):
     async def write(self, request: Any) -> None:
         """Send a request. Returns when it is on its way."""
         message = self._encode(request) if self._encode is not None else request
-        while self._link is None or self.outgoing:
+        while self._protocol is None or self._stream.outgoing:
             self._check_alive()
             await self._change()
         self._check_alive()
-        self._link.connection.send_message(self, message)
-        self._link.flush()
-        while self.outgoing:
+        self._protocol.connection.send_message(self._stream, message)
+        self._protocol.flush()
+        while self._stream.outgoing:
             await self._change()
         if self._cancelled:
             raise asyncio.CancelledError
 
     async def done_writing(self) -> None:
         """Say that no more requests follow."""
-        while self._link is None and not self._finished:
+        while self._protocol is None and not self._finished:
             await self._change()
-        if self._link is not None and not self._finished:
-            self._link.connection.end(self)
-            self._link.flush()
+        if self._protocol is not None and not self._finished:
+            self._protocol.connection.end(self._stream)
+            self._protocol.flush()
 
     async def read(self) -> Any:
         """The next response, or EOF after the last. Raises RpcError when the call ended with another status than OK."""
-        while not self.messages:
+        while not self._stream.messages:
             if self._cancelled:
                 raise asyncio.CancelledError
             if self._finished:
@@ -99,9 +110,9 @@ class Call(Stream):
             waiter = self._read_waiter = self._loop.create_future()
             await waiter
         response = self._next()
-        assert self._link is not None
-        if self._link.connection.out:
-            self._link.flush()
+        assert self._protocol is not None
+        if self._protocol.connection.out:
+            self._protocol.flush()
         return response
 
     async def each(self, take: Callable[[Any], None]) -> None:
@@ -111,8 +122,8 @@ class Call(Stream):
         """
         self._take = take
         self._hand_over()
-        if self._link is not None:
-            self._link.flush()
+        if self._protocol is not None:
+            self._protocol.flush()
         await self._end_of_call()
         if self._trouble is not None:
             raise self._trouble
@@ -124,19 +135,28 @@ class Call(Stream):
     @property
     def has_room(self) -> bool:
         """Whether a request can be sent now. `on_writable` is called when that may have changed."""
-        return self._link is not None and not (self.outgoing or self._finished or self.local_closed)
+        stream = self._stream
+        begun = self._protocol is not None and not self._finished
+        return begun and not (stream.outgoing or stream.local_closed or stream.closed)
+
+    @property
+    def local_closed(self) -> bool:
+        """Whether this side has said that no more requests follow."""
+        return self._stream.local_closed
 
     def send(self, request: Any) -> None:
-        """Send a request. To be called while there is room."""
-        assert self._link is not None
-        self._link.connection.send_message(self, self._encode(request) if self._encode is not None else request)
-        self._link.flush()
+        """Send a request. Only while `has_room`."""
+        assert self._protocol is not None
+        self._protocol.connection.send_message(
+            self._stream, self._encode(request) if self._encode is not None else request
+        )
+        self._protocol.flush()
 
     def end(self) -> None:
-        """Say that no more requests follow. To be called while there is room."""
-        assert self._link is not None
-        self._link.connection.end(self)
-        self._link.flush()
+        """Say that no more requests follow. Only while `has_room`."""
+        assert self._protocol is not None
+        self._protocol.connection.end(self._stream)
+        self._protocol.flush()
 
     def cancel(self) -> bool:
         """End the call. Whoever waits for it is cancelled."""
@@ -168,12 +188,13 @@ class Call(Stream):
 
     # For the channel.
 
-    def begin(self, link: Link) -> None:
+    def begin(self, protocol: ClientProtocol) -> None:
         """Open the stream."""
-        self._link = link
-        link.connection.open(self, self._block)
+        self._protocol = protocol
+        protocol.connection.open(self._stream, self._block)
+        protocol.calls[self._stream.id] = self
         if self._first is not None:
-            link.connection.send_message(self, self._first, end=True)
+            protocol.connection.send_message(self._stream, self._first, end=True)
             self._first = None
         self._tell()
 
@@ -189,27 +210,36 @@ class Call(Stream):
 
     # What happens to the stream.
 
-    def got_headers(self, headers: Headers, end: bool) -> None:
+    def handle(self, event: StreamEvent) -> None:
+        if isinstance(event, MessageReceived):
+            self._readable()
+        elif isinstance(event, StreamWritable):
+            self._tell()
+        elif isinstance(event, HeadersReceived):
+            self._take_headers(event.headers, event.end)
+        elif isinstance(event, StreamEnded):
+            self._finish(RpcError(StatusCode.INTERNAL, "the call ended without a status"))
+        elif isinstance(event, StreamRefused):
+            self._end(RpcError(event.code, event.text), frames.CANCEL)
+        elif isinstance(event, StreamReset):
+            self._finish(status.from_reset(event.code))
+        elif isinstance(event, StreamLost):
+            self._finish(RpcError(StatusCode.UNAVAILABLE, event.text))
+
+    def _take_headers(self, headers: Headers, end: bool) -> None:
         if self._initial is None and not end:
             self._initial = status.read_metadata(headers)
             if dict(headers).get(b":status") != b"200":
                 self._end(RpcError(*status.read_status(headers)), frames.CANCEL)
             self._tell()
-            return
-        if self._finished:
-            return
-        if not end:
+        elif not end:
             self._end(RpcError(StatusCode.INTERNAL, "headers in the middle of a call"), frames.PROTOCOL_ERROR)
-            return
-        code, details = status.read_status(headers)
-        self._trailing = status.read_metadata(headers)
-        self._finish(None if code is StatusCode.OK else RpcError(code, details, self._trailing))
-        if self._link is not None and not self.local_closed:
-            self._link.connection.reset(self, frames.NO_ERROR)  # what we did not say is not wanted any more
+        else:
+            code, details = status.read_status(headers)
+            self._trailing = status.read_metadata(headers)
+            self._finish(None if code is StatusCode.OK else RpcError(code, details, self._trailing))
 
-    def readable(self) -> None:
-        if self.remote_closed and not self._finished:
-            self._finish(RpcError(StatusCode.INTERNAL, "the call ended without a status"))
+    def _readable(self) -> None:
         if self._take is not None:
             self._hand_over()
         waiter = self._read_waiter
@@ -218,20 +248,10 @@ class Call(Stream):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def writable(self) -> None:
-        self._tell()
-
-    def refused(self, error: MessageRefused) -> None:
-        self._end(RpcError(error.code, str(error)), frames.CANCEL)
-
-    def lost(self, code: int | None, text: str) -> None:
-        if not self._finished:
-            self._finish(RpcError(StatusCode.UNAVAILABLE, text) if code is None else status.from_reset(code))
-
     def _next(self) -> Any:
         """The next response, which is here."""
-        assert self._link is not None
-        message = self._link.connection.read(self)
+        assert self._protocol is not None
+        message = self._protocol.connection.read(self._stream)
         if self._decode is None or message is None:
             return message
         try:
@@ -241,12 +261,12 @@ class Call(Stream):
 
     def _hand_over(self) -> None:
         assert self._take is not None
-        while self.messages:
+        while self._stream.messages:
             try:
                 self._take(self._next())
             except Exception as error:  # noqa: BLE001  # it goes to whoever waits for the end
                 self._trouble = error
-                self.forget()
+                self._stream.discard()
                 self.cancel()
 
     def _expire(self) -> None:
@@ -254,21 +274,25 @@ class Call(Stream):
 
     def _end(self, error: RpcError, code: int) -> None:
         """End the call from here."""
+        if not self._finished:
+            self._stream.discard()
+            self._finish(error, code)
+            if self._protocol is not None:
+                self._protocol.flush()
+
+    def _finish(self, error: RpcError | None, code: int = frames.NO_ERROR) -> None:
+        """The call has ended. What this side did not say is not wanted any more: RST_STREAM, unless both have ended."""
         if self._finished:
             return
-        self.forget()
-        self._finish(error)
-        if self._link is not None:
-            self._link.connection.reset(self, code)
-            self._link.flush()
-
-    def _finish(self, error: RpcError | None) -> None:
         self._finished = True
         self._error = error
         if self._timer is not None:
             self._timer.cancel()
-        self.readable()
+        self._readable()
         self._tell()
+        if self._protocol is not None:
+            self._protocol.connection.reset(self._stream, code)
+            self._protocol.call_ended(self._stream.id)
 
     def _check_alive(self) -> None:
         if self._cancelled:

@@ -1,0 +1,187 @@
+"""A server's connection on an event loop: time slices, memory that is counted, and eviction."""
+
+import asyncio
+import ssl
+from time import monotonic_ns
+from typing import Final, Protocol
+
+from fila.wire.certificate import PeerCertificate, peer_certificate
+from fila.wire.events import RequestReceived, StreamEvent
+from fila.wire.headers import Headers
+from fila.wire.loop_turns import OnTurn
+from fila.wire.memory_quota import MemoryQuota
+from fila.wire.protocol import RECEIVE_BYTES, Http2Protocol
+from fila.wire.server_connection import ServerConnection
+from fila.wire.stream import Stream
+from fila.wire.time_slice import SLICE_UNITS, RoundRobin
+from fila.wire.tls_errors import TLS_ONLY
+from fila.wire.tls_layer import address_of
+
+_FIRST_READ_BYTES: Final = 16 << 10
+_BYTES_A_UNIT: Final = 64
+"""Up to so many bytes for each frame, a peer's frames are small."""
+
+_CALLS_NAMED: Final = 4
+
+
+class Server(Protocol):
+    """What a connection needs of its server."""
+
+    on_turn: OnTurn
+
+    def connected(self, protocol: "ServerProtocol", address: str) -> None: ...
+
+    def disconnected(self, protocol: "ServerProtocol", address: str) -> None: ...
+
+    def accept(self, protocol: "ServerProtocol", stream: Stream, headers: Headers) -> None: ...
+
+
+class ServerProtocol(Http2Protocol):
+    """Serves one connection. What it does in one go is measured (`OnTurn`)."""
+
+    connection: ServerConnection
+
+    def __init__(
+        self,
+        server: Server,
+        connection: ServerConnection,
+        buffer: memoryview,
+        keepalive: tuple[float, float],
+        quota: MemoryQuota,
+        slices: RoundRobin,
+    ) -> None:
+        super().__init__(connection, buffer, keepalive)
+        self._server = server
+        self._on_turn = server.on_turn
+        self._quota = quota
+        self._slices = slices
+        #: The peer's, without its port.
+        self.address = ""
+        #: Why no call of this connection is served; None: they are.
+        self.refusal: str | None = None
+        #: What the peer has shown of itself, and was verified.
+        self.certificate: PeerCertificate | None = None
+        #: Bytes that were written and that the peer has not read.
+        self._unread = 0
+        #: More is read at once from a peer whose frames are large.
+        self._read_bytes = _FIRST_READ_BYTES
+        connection.reader.max_work_units = SLICE_UNITS
+        connection.on_granted = self._granted
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.address = address_of(transport)
+        self.connection.charge(self._quota.open(self.address, self))
+        super().connection_made(transport)
+        self._server.connected(self, self.address)
+
+    def secured(self, tls: ssl.SSLObject) -> None:
+        super().secured(tls)
+        self.certificate = peer_certificate(tls)
+
+    def refuse_plaintext(self) -> None:
+        """The peer does not speak TLS."""
+        self.refusal = TLS_ONLY
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._free_unread()
+        super().connection_lost(exc)
+        if self.connection.account is not None:
+            self._quota.close(self.connection.account)
+        self._server.disconnected(self, self.address)
+
+    def _handle_new(self, event: StreamEvent) -> None:
+        if isinstance(event, RequestReceived):
+            self._server.accept(self, event.stream, event.headers)
+
+    # Time slices.
+
+    def buffer_updated(self, nbytes: int) -> None:
+        began = monotonic_ns()
+        reader = self.connection.reader
+        now = self._loop.time()
+        if now != self._heard_at:  # a new turn of the loop
+            reader.work_units = 0
+        before = reader.work_units
+        super().buffer_updated(nbytes)
+        self.relieve()
+        if reader.has_backlog:
+            self._wait_for_slice()
+        elif nbytes == self._read_bytes < RECEIVE_BYTES and (reader.work_units - before) * _BYTES_A_UNIT < nbytes:
+            self._read_bytes = min(4 * self._read_bytes, RECEIVE_BYTES)
+        self._on_turn("receive", began, self._describe)
+
+    def _wait_for_slice(self) -> None:
+        """There is more to do than one slice allows: read nothing before it is done."""
+        if self.transport is not None and not self.transport.is_closing():
+            self._read_bytes = _FIRST_READ_BYTES
+            self.transport.pause_reading()
+            self._slices.add(self._run_slice)
+
+    def _run_slice(self) -> bool:
+        """Whether there is still more to do."""
+        connection, transport = self.connection, self.transport
+        self._heard_at, connection.reader.work_units = self._loop.time(), 0
+        self.handle(connection.receive(b"", self._heard_at))
+        self.flush()
+        self.relieve()
+        if transport is None or transport.is_closing():
+            return False
+        if not connection.reader.has_backlog:
+            transport.resume_reading()
+        return connection.reader.has_backlog
+
+    # Memory.
+
+    def relieve(self) -> None:
+        """Evict calls, of this connection or of others, when more is held than allowed."""
+        account = self.connection.account
+        if account is not None and account.over:
+            self._quota.relieve(account)
+
+    def evict(self) -> bool:
+        """End the call that holds most, or the connection when what it does not read is more than that."""
+        connection = self.connection
+        largest = connection.largest
+        held = 0 if largest is None or largest.memory is None else largest.memory.held
+        if connection.closed:
+            return False
+        if self._unread > held:
+            self.handle(connection.close("the peer does not read"))
+            if self.transport is not None:
+                self.transport.abort()
+            return True
+        if largest is None or not held:
+            return False
+        self.handle(connection.evict(largest))
+        self.flush()
+        return True
+
+    def _granted(self, stream: Stream) -> None:
+        self.handle(self.connection.grant(stream))
+        self.flush()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        account = self.connection.account
+        if account is not None and self.transport is not None:
+            # A part of what was just written may keep all of it.
+            self._unread = max(self.transport.get_write_buffer_size(), self._written)
+            account.take(self._unread)
+            if account.over:
+                self._loop.call_soon(self.relieve)  # it is in the middle of writing
+
+    def resume_writing(self) -> None:
+        began = monotonic_ns()
+        self._free_unread()
+        super().resume_writing()
+        self._on_turn("send", began, self._describe)
+
+    def _free_unread(self) -> None:
+        if self._unread and self.connection.account is not None:
+            self.connection.account.give(self._unread)
+        self._unread = 0
+
+    def _describe(self) -> str:
+        """The calls of the connection, of which one has kept the event loop busy."""
+        calls = {str(call) for call in self.calls.values()}
+        return ", ".join(sorted(calls)[:_CALLS_NAMED]) or "no call"
