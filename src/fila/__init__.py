@@ -1,152 +1,26 @@
 """Fila, a durable message broker with fair scheduling: the public names of its Python SDK.
 
-They are looked up when they are first used, so that `import fila.core` or `fila --help` does not load gRPC.
+`fila.client.__all__` lists them. They are loaded on first use, so that `fila --help` does not load the SDK.
 """
 
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fila.client import (
-        AckedClaims,
-        AckManyError,
-        AsyncClient,
-        AsyncConsumeMessage,
-        AsyncConsumer,
-        AsyncGroup,
-        AsyncJournalReader,
-        AsyncTransaction,
-        Claim,
-        ClaimLostError,
-        Client,
-        ClientClosedError,
-        ConfigNotFoundError,
-        ConsumeMessage,
-        Consumer,
-        ConsumerStats,
-        DeadLetter,
-        EnqueueDecision,
-        EnqueueManyError,
-        Explanation,
-        ExtendedClaims,
-        FailedAttempt,
-        FailedPreconditionError,
-        FailureDecision,
-        FencedError,
-        FilaError,
-        FilaTimeoutError,
-        Group,
-        GroupFloor,
-        GroupStats,
-        HookStats,
-        HookTrial,
-        InternalError,
-        InvalidArgumentError,
-        JournalBatch,
-        JournalEntry,
-        JournalReader,
-        KeyStats,
-        LimitExceededError,
-        MessageFilter,
-        MessageNotFoundError,
-        NotStagedError,
-        OutgoingMessage,
-        PeekedMessage,
-        PeekPage,
-        PermissionDeniedError,
-        QueueAlreadyExistsError,
-        QueueConfig,
-        QueueCounters,
-        QueueInfo,
-        QueueNotFoundError,
-        QueueSettings,
-        QueueStats,
-        ReadMessage,
-        SchedulerStats,
-        StagedPart,
-        ThrottleStats,
-        Transaction,
-        UnavailableError,
-        WaitReason,
-        WaitStats,
-    )
-
-__all__ = [
-    "AckManyError",
-    "AckedClaims",
-    "AsyncClient",
-    "AsyncConsumeMessage",
-    "AsyncConsumer",
-    "AsyncGroup",
-    "AsyncJournalReader",
-    "AsyncTransaction",
-    "Claim",
-    "ClaimLostError",
-    "Client",
-    "ClientClosedError",
-    "ConfigNotFoundError",
-    "ConsumeMessage",
-    "Consumer",
-    "ConsumerStats",
-    "DeadLetter",
-    "EnqueueDecision",
-    "EnqueueManyError",
-    "Explanation",
-    "ExtendedClaims",
-    "FailedAttempt",
-    "FailedPreconditionError",
-    "FailureDecision",
-    "FencedError",
-    "FilaError",
-    "FilaTimeoutError",
-    "Group",
-    "GroupFloor",
-    "GroupStats",
-    "HookStats",
-    "HookTrial",
-    "InternalError",
-    "InvalidArgumentError",
-    "JournalBatch",
-    "JournalEntry",
-    "JournalReader",
-    "KeyStats",
-    "LimitExceededError",
-    "MessageFilter",
-    "MessageNotFoundError",
-    "NotStagedError",
-    "OutgoingMessage",
-    "PeekPage",
-    "PeekedMessage",
-    "PermissionDeniedError",
-    "QueueAlreadyExistsError",
-    "QueueConfig",
-    "QueueCounters",
-    "QueueInfo",
-    "QueueNotFoundError",
-    "QueueSettings",
-    "QueueStats",
-    "ReadMessage",
-    "SchedulerStats",
-    "StagedPart",
-    "ThrottleStats",
-    "Transaction",
-    "UnavailableError",
-    "WaitReason",
-    "WaitStats",
-    "__version__",
-]
-
 __version__: str
 
+if TYPE_CHECKING:
+    from fila.client import *  # noqa: F403
+else:
 
-def __getattr__(name: str) -> object:
-    if name == "__version__":
-        return version("fila-client")
-    if name in __all__:
-        return getattr(import_module("fila.client"), name)
-    raise AttributeError(f"module 'fila' has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            return version("fila-client")
+        if name == "__all__":
+            return __dir__()
+        if name[:1].isupper() and name in (client := import_module("fila.client")).__all__:  # all of them are classes
+            return getattr(client, name)
+        raise AttributeError(f"module 'fila' has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    def __dir__() -> list[str]:
+        return sorted([*import_module("fila.client").__all__, "__version__"])

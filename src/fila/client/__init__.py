@@ -1,26 +1,8 @@
-"""The Python SDK. Import its public names from `fila`."""
+"""The Python SDK, and the one list of its public names. Programs import them from `fila`."""
 
-from fila.client.admin import (
-    ConsumerStats,
-    EnqueueDecision,
-    Explanation,
-    FailureDecision,
-    GroupStats,
-    HookStats,
-    HookTrial,
-    KeyStats,
-    QueueConfig,
-    QueueCounters,
-    QueueInfo,
-    QueueSettings,
-    QueueStats,
-    SchedulerStats,
-    ThrottleStats,
-    WaitReason,
-    WaitStats,
-)
-from fila.client.aio import AsyncClient, AsyncConsumer
-from fila.client.browse import MessageFilter, PeekedMessage, PeekPage
+from fila.client.aio import AsyncClient
+from fila.client.auth import Auth, BlockingAuth, Identity, KeyInfo, NewKey, PrincipalInfo, RoleInfo
+from fila.client.consumer import AsyncConsumer, Consumer
 from fila.client.encoding import OutgoingMessage
 from fila.client.errors import (
     AckManyError,
@@ -40,15 +22,35 @@ from fila.client.errors import (
     PermissionDeniedError,
     QueueAlreadyExistsError,
     QueueNotFoundError,
+    TLSError,
     UnavailableError,
 )
-from fila.client.groups import AckedClaims, AsyncGroup, Claim, ExtendedClaims, Group, GroupFloor
-from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, JournalReader
+from fila.client.explain import Explanation, WaitReason
+from fila.client.groups import AckedClaims, AsyncGroup, ClaimInfo, ExtendedClaims, Group, GroupFloor
+from fila.client.hook_trials import EnqueueDecision, FailureDecision, HookTrial
+from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, JournalOptions, JournalReader
 from fila.client.message import AsyncConsumeMessage, ConsumeMessage, DeadLetter, FailedAttempt, ReadMessage
-from fila.client.sync import Client, Consumer
+from fila.client.peek import MessageFilter, PeekedMessage, PeekPage
+from fila.client.queues import QueueConfig, QueueInfo, QueueSettings
+from fila.client.read_queue import ReadOptions
+from fila.client.server_info import ServerInfo, ServerStore, ServerTls
+from fila.client.stats import (
+    ConsumerStats,
+    GroupStats,
+    HookStats,
+    KeyStats,
+    QueueCounters,
+    QueueStats,
+    SchedulerStats,
+    ThrottleStats,
+    WaitStats,
+)
+from fila.client.sync import Client
+from fila.client.tls import TLS
 from fila.client.transactions import AsyncTransaction, StagedPart, Transaction
 
 __all__ = [
+    "TLS",
     "AckManyError",
     "AckedClaims",
     "AsyncClient",
@@ -57,7 +59,9 @@ __all__ = [
     "AsyncGroup",
     "AsyncJournalReader",
     "AsyncTransaction",
-    "Claim",
+    "Auth",
+    "BlockingAuth",
+    "ClaimInfo",
     "ClaimLostError",
     "Client",
     "ClientClosedError",
@@ -81,20 +85,25 @@ __all__ = [
     "GroupStats",
     "HookStats",
     "HookTrial",
+    "Identity",
     "InternalError",
     "InvalidArgumentError",
     "JournalBatch",
     "JournalEntry",
+    "JournalOptions",
     "JournalReader",
+    "KeyInfo",
     "KeyStats",
     "LimitExceededError",
     "MessageFilter",
     "MessageNotFoundError",
+    "NewKey",
     "NotStagedError",
     "OutgoingMessage",
     "PeekPage",
     "PeekedMessage",
     "PermissionDeniedError",
+    "PrincipalInfo",
     "QueueAlreadyExistsError",
     "QueueConfig",
     "QueueCounters",
@@ -103,8 +112,14 @@ __all__ = [
     "QueueSettings",
     "QueueStats",
     "ReadMessage",
+    "ReadOptions",
+    "RoleInfo",
     "SchedulerStats",
+    "ServerInfo",
+    "ServerStore",
+    "ServerTls",
     "StagedPart",
+    "TLSError",
     "ThrottleStats",
     "Transaction",
     "UnavailableError",

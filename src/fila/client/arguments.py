@@ -1,4 +1,4 @@
-"""Checks of what a caller wrote, with errors that name it."""
+"""Checks of arguments, with errors that name the argument."""
 
 import reprlib
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 def made(request: Callable[..., R], **fields: Any) -> R:
-    """A request. Raises InvalidArgumentError, with its name, for a value that it cannot hold."""
+    """A request message. Raises InvalidArgumentError, with the name of the field, for a value of the wrong type."""
     try:
         return request(**fields)
     except (TypeError, ValueError) as error:
@@ -27,18 +27,18 @@ def _wrong(request: Callable[..., object], fields: dict[str, Any]) -> str:
     return ""
 
 
-def known_names(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises InvalidArgumentError for a name that does not exist, with the one that was probably meant."""
+def known_names(noun: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises InvalidArgumentError for an unknown name, and suggests the one that was probably meant."""
     names = list(known)
     for name in given:
         if name not in names:
             near = get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-            raise InvalidArgumentError(f"unknown {kind} {name}: {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"valid names are {', '.join(names)}"
+            raise InvalidArgumentError(f"unknown {noun} {name}: {hint}")
 
 
 def several(name: str, value: Iterable[str]) -> list[str]:
-    """Names as a list. Raises InvalidArgumentError for one string, which would be taken for its letters."""
+    """Names as a list. Raises InvalidArgumentError for a single string, whose letters would be taken for names."""
     if isinstance(value, str | bytes):
         raise InvalidArgumentError(f"{name} must be a list, such as [{value!r}], not a string")
     try:

@@ -1,10 +1,10 @@
-"""How long to wait before the next attempt to connect."""
+"""Exponential backoff with jitter: how long to wait before the next attempt to connect."""
 
 import random
 
 
 class Backoff:
-    """Doubles from `first_s` to `most_s`. The jitter keeps clients from coming back in step."""
+    """Doubles from `first_s` to `most_s`. Jitter keeps clients from reconnecting at the same moment."""
 
     __slots__ = ("_first_s", "_most_s", "_next_s")
 

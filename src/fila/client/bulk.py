@@ -1,24 +1,24 @@
-"""enqueue_many, all but the waiting: which chunks to send, how many ahead, and what came of them.
+"""The logic of enqueue_many without the waiting: which chunks to send, how many at once, and their results.
 
 bulk = Bulk(queue, messages)
-for chunk in bulk.chunks():     # encodes as it goes; ends early when a chunk or a message is hopeless
-    ...send it; when `bulk.window` are under way, first wait for the oldest and hand its outcome to `add`
+for chunk in bulk.chunks():     # encodes as it goes; ends early after a failed chunk or a message that cannot be sent
+    ...send it; when `bulk.window` are in flight, wait for the oldest and pass its outcome to `add`
 ...wait for the rest in order
 return bulk.ids()
 """
 
 from collections.abc import Iterable, Iterator
 
+from fila.client.batch_stream import WINDOW
 from fila.client.encoding import Chunk, OutgoingMessage, encode_all
 from fila.client.errors import EnqueueManyError, FilaError, InvalidArgumentError, LimitExceededError
-from fila.client.stream import WINDOW
 from fila.v1 import service_pb2
 
 
 class Bulk:
     """Many messages for one queue, in order."""
 
-    #: Chunks under way: what the stream holds, and two more so that it never runs dry.
+    #: Chunks in flight: the window of the stream, and two more so that it never runs dry.
     window = WINDOW + 2
 
     def __init__(self, queue: str, messages: Iterable[OutgoingMessage | bytes]) -> None:
@@ -30,7 +30,7 @@ class Bulk:
         self._messages = messages
         self._results: list[str | FilaError] = []
         self._broken = False
-        self._hopeless: FilaError | None = None
+        self._unsendable: FilaError | None = None
 
     def chunks(self) -> Iterator[Chunk]:
         try:
@@ -39,10 +39,10 @@ class Bulk:
                     return
                 yield chunk
         except (InvalidArgumentError, LimitExceededError) as error:
-            self._hopeless = error
+            self._unsendable = error
 
     def add(self, chunk: Chunk, outcome: list[str | FilaError] | FilaError) -> None:
-        """Note the results of the oldest chunk under way, or the error that all of it met."""
+        """Note the results of the oldest chunk in flight, or the error with which all of it failed."""
         if isinstance(outcome, FilaError):
             self._broken = True
             self._results.extend([outcome] * chunk.count)
@@ -50,9 +50,9 @@ class Bulk:
             self._results.extend(outcome)
 
     def ids(self) -> list[str]:
-        """Raises EnqueueManyError if any message was not accepted."""
-        if self._hopeless is not None and not self._broken:
-            self._results.append(self._hopeless)
+        """Raises EnqueueManyError if the broker did not accept a message."""
+        if self._unsendable is not None and not self._broken:
+            self._results.append(self._unsendable)
         ids = [result for result in self._results if isinstance(result, str)]
         if len(ids) != len(self._results):
             raise EnqueueManyError(self._results)

@@ -1,6 +1,6 @@
 """The channel to a broker: unary calls with a deadline, and the raw streams.
 
-The streams carry bytes: requests are encoded once, also when they are sent twice.
+The streams carry bytes, so a request that is sent twice is encoded once.
 """
 
 import asyncio
@@ -8,15 +8,17 @@ from collections.abc import Awaitable, Callable
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeVar
 
+from fila.client.api_key import ApiKey
 from fila.client.errors import REFUSAL_MARK, ClientClosedError, FilaError, from_rpc
 from fila.client.stubs import unary_methods
 from fila.v1 import admin_pb2, service_pb2
-from fila.wire.call import Call
 from fila.wire.channel import Channel
-from fila.wire.connection import Limits
-from fila.wire.status import RpcError, StatusCode, UnreadableResponse
+from fila.wire.client_call import ClientCall
+from fila.wire.limits import Limits
+from fila.wire.status import RpcError, StatusCode, TlsFailed, UnreadableResponse
+from fila.wire.tls_context import ClientTls
 
-#: What a single request or response may weigh. The broker takes requests of this size.
+#: The largest request and response. The broker accepts requests of this size.
 MAX_RPC_BYTES = 16 << 20
 
 LIMITS: Final = Limits(max_message_bytes=MAX_RPC_BYTES)
@@ -25,16 +27,25 @@ _SERVICE: Final = "/fila.v1.FilaService/"
 ENQUEUE_STREAM: Final = _SERVICE + "EnqueueStream"
 SETTLE: Final = _SERVICE + "Settle"
 
-#: What a stream ends with when it broke on the way.
+#: The mark of a stream that the broker ended because its key is no longer valid.
+KEY_ENDED: Final = "KeyEnded"
+
+#: The codes with which a stream ends when its connection is lost.
 _TRANSPORT_CODES = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.OK})
-#: What a stream that was reset may end with, and what a broker with a defect says.
+#: The codes of a stream that was reset, and also of a broker that failed.
 _UNCLEAR_CODES = frozenset({StatusCode.INTERNAL, StatusCode.UNKNOWN})
 
 
 def was_lost(error: RpcError) -> bool:
-    """Whether a stream broke on the way, rather than being ended by the broker for a reason or here as nonsense."""
-    if isinstance(error, UnreadableResponse):
+    """Whether the connection of a stream was lost, rather than the broker refusing or the answer being unreadable.
+
+    A stream whose key expired or was revoked counts as lost: the next one sends the key that is in the file by then,
+    or is refused.
+    """
+    if isinstance(error, UnreadableResponse | TlsFailed):
         return False
+    if error.code() is StatusCode.UNAUTHENTICATED:
+        return (REFUSAL_MARK, KEY_ENDED) in (error.trailing_metadata() or ())
     if error.code() in _UNCLEAR_CODES:
         return not any(key == REFUSAL_MARK for key, _ in error.trailing_metadata() or ())
     return error.code() in _TRANSPORT_CODES
@@ -52,31 +63,33 @@ class Unary(Protocol[Request_contra, Response_co]):
     def __call__(self, request: Request_contra, /, *, timeout: float | None = None) -> Awaitable[Response_co]: ...
 
 
-async def read_until(call: Call, deadline: float | None) -> Any:
+async def read_until(call: ClientCall, deadline: float | None) -> Any:
     """The next response of a stream, or EOF. Raises TimeoutError at the deadline, whatever the connection does."""
     async with asyncio.timeout_at(deadline):
         return await call.read()
 
 
 class Connection:
-    """One channel to one broker. To be made on the event loop that uses it."""
+    """One channel to one broker. Belongs to the event loop on which it is made."""
 
-    def __init__(self, addr: str, timeout_s: float) -> None:
+    def __init__(self, addr: str, timeout_s: float, key: ApiKey | None = None, tls: ClientTls | None = None) -> None:
         self.addr = addr
         self.timeout_s = timeout_s
         self._closed = False
-        self._channel = Channel(addr, LIMITS)
-        self.open_enqueue: Callable[[], Call] = self._channel.stream_stream(ENQUEUE_STREAM)
-        self.open_settle: Callable[[], Call] = self._channel.stream_stream(SETTLE)
-        self.open_consume: Callable[[], Call] = self._channel.stream_stream(
+        self._channel = Channel(addr, LIMITS, tls=tls)
+        if key is not None:
+            self._channel.credentials = key.metadata
+        self.open_enqueue: Callable[[], ClientCall] = self._channel.stream_stream(ENQUEUE_STREAM)
+        self.open_settle: Callable[[], ClientCall] = self._channel.stream_stream(SETTLE)
+        self.open_consume: Callable[[], ClientCall] = self._channel.stream_stream(
             _SERVICE + "Consume", request_serializer=service_pb2.ConsumeRequest.SerializeToString
         )
-        self.open_journal: Callable[[admin_pb2.ReadJournalRequest], Call] = self._channel.unary_stream(
+        self.open_journal: Callable[[admin_pb2.ReadJournalRequest], ClientCall] = self._channel.unary_stream(
             "/fila.v1.FilaAdmin/ReadJournal",
             request_serializer=admin_pb2.ReadJournalRequest.SerializeToString,
             response_deserializer=admin_pb2.ReadJournalResponse.FromString,
         )
-        self.open_claim: Callable[[service_pb2.ReadClaimRequest], Call] = self._channel.unary_stream(
+        self.open_claim: Callable[[service_pb2.ReadClaimRequest], ClientCall] = self._channel.unary_stream(
             _SERVICE + "ReadClaim",
             request_serializer=service_pb2.ReadClaimRequest.SerializeToString,
             response_deserializer=service_pb2.ReadClaimResponse.FromString,
@@ -84,7 +97,7 @@ class Connection:
         self.stage: Unary[bytes, service_pb2.StageEnqueueResponse] = self._channel.unary_unary(
             _SERVICE + "StageEnqueue", response_deserializer=service_pb2.StageEnqueueResponse.FromString
         )
-        self.open_queue: Callable[[service_pb2.ReadQueueRequest], Call] = self._channel.unary_stream(
+        self.open_queue: Callable[[service_pb2.ReadQueueRequest], ClientCall] = self._channel.unary_stream(
             _SERVICE + "ReadQueue",
             request_serializer=service_pb2.ReadQueueRequest.SerializeToString,
             response_deserializer=service_pb2.ReadQueueResponse.FromString,
@@ -101,7 +114,7 @@ class Connection:
     async def call(
         self, method: Unary[Request, Response], request: Request, *, timeout_s: float | None = None
     ) -> Response:
-        """Make a unary call, which may take as long as the client waits, or `timeout_s`. Raises FilaError."""
+        """Make a unary call within `timeout_s`, or else the client's timeout. Raises FilaError."""
         if self._closed:
             raise ClientClosedError("the client is closed")
         try:

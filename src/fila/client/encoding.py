@@ -1,9 +1,9 @@
-"""Messages on their way out: what a caller hands over, and its bytes on the wire.
+"""Outgoing messages: what a caller passes, and its bytes on the wire.
 
 The hot fields of `EnqueueRequest` are encoded here and not by protobuf, each message straight into a frame of
-`EnqueueBatchRequest.messages`. Header names and values repeat from message to message, so their encoding is remembered.
-It takes 1.8 us for a message with two headers and 1 KB, where protobuf takes 4.3 us for its part of a batch. A property
-test holds the two equal.
+`EnqueueBatchRequest.messages`. Header names and values repeat from message to message, so their encoding is cached. A
+message with two headers and 1 KB takes 1.8 us here, and 4.3 us with protobuf. A property test checks that the bytes are
+the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,16 +14,17 @@ from fila.client.connection import MAX_RPC_BYTES
 from fila.client.errors import InvalidArgumentError, LimitExceededError
 from fila.client.tracing import context_headers
 from fila.v1 import service_pb2
+from fila.wire.varint import write_varint
 
-#: What can be sent at all: what the broker takes as one request, with room for the rest of it.
+#: The largest message: the largest request of the broker, less room for its other fields.
 MAX_MESSAGE_BYTES = MAX_RPC_BYTES - 4096
 
-#: A batch is closed when it holds this many messages or bytes. Encoding one blocks the loop for about a millisecond.
+#: A batch is full with this many messages or bytes. Encoding one blocks the loop for about a millisecond.
 MAX_BATCH_MESSAGES = 500
 MAX_BATCH_BYTES = 1 << 20
 
-#: How many encoded headers, queue names and lengths are remembered.
-_REMEMBERED = 4096
+#: How many encoded headers, queue names and lengths are cached.
+_CACHE_ENTRIES = 4096
 
 # Field number and wire type of length-delimited fields.
 _BATCH_MESSAGES = b"\x0a"
@@ -43,13 +44,13 @@ class OutgoingMessage:
     delay_ms: int = 0
     #: 0 (most urgent) to 255; the broker's default when absent.
     priority: int | None = None
-    #: A second message with this key inside the queue's window is not enqueued: its answer names the first.
+    #: A second message with this key within the queue's dedup window is not enqueued: its result is the first one's id.
     dedup_key: str | None = None
 
 
 @dataclass(slots=True)
 class Chunk:
-    """Encoded messages that travel in one batch. `queue` is for those that do not name theirs."""
+    """Encoded messages that travel in one batch. `queue` applies to messages that do not name theirs."""
 
     frames: bytes
     count: int
@@ -59,7 +60,7 @@ class Chunk:
 def encode(queue: str, message: OutgoingMessage) -> Chunk:
     """One message that names its queue. Raises InvalidArgumentError or LimitExceededError."""
     if not isinstance(queue, str):
-        raise InvalidArgumentError(f"{queue!r} is not the name of a queue")
+        raise InvalidArgumentError(f"{queue!r} is not a queue name")
     frames: list[bytes] = []
     _frame(frames, message.payload, message, _encoded_queue(queue), context_headers())
     return Chunk(b"".join(frames), 1)
@@ -68,7 +69,7 @@ def encode(queue: str, message: OutgoingMessage) -> Chunk:
 def encode_all(queue: str, messages: Iterable[OutgoingMessage | bytes]) -> Iterator[Chunk]:
     """Split messages into batches by count and bytes. A message larger than a batch travels alone.
 
-    Raises InvalidArgumentError or LimitExceededError at a hopeless message, after yielding everything before it.
+    Raises InvalidArgumentError or LimitExceededError at a message that cannot be sent, after yielding all before it.
     """
     frames: list[bytes] = []
     count = size = 0
@@ -96,22 +97,22 @@ def encode_all(queue: str, messages: Iterable[OutgoingMessage | bytes]) -> Itera
 
 
 def encode_payloads(queue: str, data: memoryview, ends: Iterable[int]) -> Iterator[Chunk]:
-    """As `encode_all`, for messages that are nothing but payloads and lie one behind another in a buffer.
+    """As `encode_all`, for messages that consist of a payload only, which lie one behind another in a buffer.
 
-    `ends` says where the first begins and where each ends. Nothing is made of each payload: it is copied once, into its
+    `ends` are offsets: where the first payload begins, then where each ends. Each payload is copied once, into its
     batch.
     """
     parts: list[bytes | memoryview] = []
     count = size = 0
     context = b"".join([_encode_header(name, value) for name, value in context_headers().items()])
-    places = iter(ends)
-    start = next(places, 0)
-    for end in places:
+    offsets = iter(ends)
+    start = next(offsets, 0)
+    for end in offsets:
         length = end - start
         if length + len(context) > MAX_MESSAGE_BYTES:
             if count:
                 yield Chunk(b"".join(parts), count, queue)
-            raise LimitExceededError(f"the message has {length} bytes, {MAX_MESSAGE_BYTES} can be sent")
+            raise LimitExceededError(f"the message has {length} bytes; the limit is {MAX_MESSAGE_BYTES}")
         if count and (count == MAX_BATCH_MESSAGES or size + length > MAX_BATCH_BYTES):
             yield Chunk(b"".join(parts), count, queue)
             parts = []
@@ -124,11 +125,11 @@ def encode_payloads(queue: str, data: memoryview, ends: Iterable[int]) -> Iterat
         yield Chunk(b"".join(parts), count, queue)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_ENTRIES)
 def _opening(payload_bytes: int, headers: bytes) -> bytes:
-    """What a message of so many bytes begins with in a batch, up to its payload."""
-    head = headers + (_PAYLOAD + _varint(payload_bytes) if payload_bytes else b"")
-    return _BATCH_MESSAGES + _varint(len(head) + payload_bytes) + head
+    """The bytes of a message in a batch that come before its payload."""
+    head = headers + (_PAYLOAD + write_varint(payload_bytes) if payload_bytes else b"")
+    return _BATCH_MESSAGES + write_varint(len(head) + payload_bytes) + head
 
 
 def _frame(
@@ -136,7 +137,7 @@ def _frame(
 ) -> int:
     """Append the parts of an element of a batch. Returns about how long it is.
 
-    `context` are headers of the trace, for a message that brings none of its own.
+    `context` are trace headers, for a message that has none of its own.
     """
     if not isinstance(payload, bytes):
         raise InvalidArgumentError(f"the payload must be bytes, not {type(payload).__name__}")
@@ -151,11 +152,11 @@ def _frame(
     if context:
         head += b"".join([_encode_header(name, value) for name, value in context.items()])
     if payload:
-        head += _PAYLOAD + _varint(len(payload))
+        head += _PAYLOAD + write_varint(len(payload))
     length = len(head) + len(payload) + len(tail)
     if length > MAX_MESSAGE_BYTES:
-        raise LimitExceededError(f"the message has {length} bytes, {MAX_MESSAGE_BYTES} can be sent")
-    frame += (_BATCH_MESSAGES + _varint(length) + head, payload, tail)
+        raise LimitExceededError(f"the message has {length} bytes; the limit is {MAX_MESSAGE_BYTES}")
+    frame += (_BATCH_MESSAGES + write_varint(length) + head, payload, tail)
     return length
 
 
@@ -166,7 +167,7 @@ def _encoded_headers(headers: Mapping[str, str]) -> bytes:
         raise InvalidArgumentError("headers must map strings to strings") from error
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_ENTRIES)
 def _encoded_header(name: str, value: str) -> bytes:
     return _encode_header(name, value)
 
@@ -176,12 +177,12 @@ def _encode_header(name: str, value: str) -> bytes:
     return _delimited(_HEADERS, entry)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_ENTRIES)
 def _encoded_queue(queue: str) -> bytes:
     try:
         return _delimited(_QUEUE, queue.encode())
     except ValueError as error:
-        raise InvalidArgumentError(f"{queue!r} is not the name of a queue") from error
+        raise InvalidArgumentError(f"{queue!r} is not a queue name") from error
 
 
 def _encoded_rest(message: OutgoingMessage) -> bytes:
@@ -195,14 +196,4 @@ def _encoded_rest(message: OutgoingMessage) -> bytes:
 
 
 def _delimited(tag: bytes, value: bytes) -> bytes:
-    return tag + _varint(len(value)) + value
-
-
-@lru_cache(_REMEMBERED)
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return tag + write_varint(len(value)) + value

@@ -1,32 +1,33 @@
-"""What can go wrong, and the one table that turns gRPC status codes into it.
+"""The errors of the SDK, and the one table that translates gRPC status codes into them.
 
 FilaError
 +-- QueueNotFoundError        the queue does not exist
 +-- QueueAlreadyExistsError   a queue of that name exists
-+-- MessageNotFoundError      nobody holds the message under that lease (late, settled before, or never delivered)
++-- MessageNotFoundError      no message is held under that lease (expired, settled before, or never delivered)
 +-- ConfigNotFoundError       the runtime configuration has no such entry
-+-- InvalidArgumentError      the request itself is wrong
-+-- FailedPreconditionError   the request is right, but not now
-|   +-- ClaimLostError        the claim was acked, was never made, or ended on the way
-|   +-- FencedError           a reader of a later epoch has taken the group over
-|   +-- NotStagedError        a transaction lacks messages that belong to it
-+-- LimitExceededError        a size limit or backpressure of the broker
++-- InvalidArgumentError      an argument is not valid
++-- FailedPreconditionError   the request is valid, but not in the present state
+|   +-- ClaimLostError        the claim was acked, was never made, or ended during the call
+|   +-- FencedError           a reader with a higher epoch has taken the group over
+|   +-- NotStagedError        the broker lacks staged messages of a transaction
++-- LimitExceededError        a size limit, or backpressure of the broker
 +-- UnavailableError          the broker cannot be reached or is shutting down
++-- TLSError                  there is no secure connection: the text says which check failed
 +-- FilaTimeoutError          no answer in time (also a TimeoutError); the request may or may not have been carried out
-+-- PermissionDeniedError     the broker does not accept who asks, or does not allow what is asked
-+-- InternalError             the broker failed, or answered with something unexpected
++-- PermissionDeniedError     the broker does not accept the caller, or does not allow the call
++-- InternalError             the broker failed, or sent an unexpected answer
 +-- ClientClosedError         the client was closed
-+-- EnqueueManyError          some messages of enqueue_many were not accepted
++-- EnqueueManyError          the broker did not accept some messages of enqueue_many
 +-- AckManyError              some messages of ack_many were not acked
 """
 
 from collections.abc import Mapping, Sequence
 
-from fila.wire.status import RpcError, StatusCode
+from fila.wire.status import RpcError, StatusCode, TlsFailed
 
 
 class FilaError(Exception):
-    """Base of everything that the SDK raises on its own."""
+    """Base of all errors of the SDK."""
 
 
 class QueueNotFoundError(FilaError):
@@ -38,7 +39,7 @@ class QueueAlreadyExistsError(FilaError):
 
 
 class MessageNotFoundError(FilaError):
-    """Nobody holds the message under that lease."""
+    """No message is held under that lease: it expired, was settled before, or never existed."""
 
 
 class ConfigNotFoundError(FilaError):
@@ -46,31 +47,35 @@ class ConfigNotFoundError(FilaError):
 
 
 class InvalidArgumentError(FilaError):
-    """The request itself is wrong."""
+    """An argument is not valid."""
 
 
 class FailedPreconditionError(FilaError):
-    """The request is right, but not in the present state."""
+    """The request is valid, but not in the present state."""
 
 
 class ClaimLostError(FailedPreconditionError):
-    """The claim was acked, was never made, or ended on the way."""
+    """The claim was acked, was never made, or ended during the call."""
 
 
 class FencedError(FailedPreconditionError):
-    """A reader of a later epoch has taken the group over."""
+    """A reader with a higher epoch has taken the group over."""
 
 
 class NotStagedError(FailedPreconditionError):
-    """A transaction lacks messages that belong to it."""
+    """The broker lacks staged messages of a transaction."""
 
 
 class LimitExceededError(FilaError):
-    """A size limit was passed, or the broker asks for less."""
+    """A size limit was exceeded, or the broker applies backpressure."""
 
 
 class UnavailableError(FilaError):
     """The broker cannot be reached or is shutting down."""
+
+
+class TLSError(FilaError):
+    """There is no secure connection to the broker. The text says which check failed."""
 
 
 class FilaTimeoutError(FilaError, TimeoutError):
@@ -78,11 +83,11 @@ class FilaTimeoutError(FilaError, TimeoutError):
 
 
 class PermissionDeniedError(FilaError):
-    """The broker does not accept who asks, or does not allow what is asked."""
+    """The broker does not accept the caller, or does not allow the call."""
 
 
 class InternalError(FilaError):
-    """The broker failed, or answered with something unexpected."""
+    """The broker failed, or sent an unexpected answer."""
 
 
 class ClientClosedError(FilaError):
@@ -90,10 +95,10 @@ class ClientClosedError(FilaError):
 
 
 class EnqueueManyError(FilaError):
-    """Some messages were not accepted.
+    """The broker did not accept some messages.
 
-    `results` has one entry for each message in order: its id, or the error it met. It ends where sending ended: after a
-    hopeless message, or after a batch that was not answered, nothing more is sent.
+    `results` has one entry for each message that was sent, in order: its id, or its error. Nothing is sent after a
+    message that cannot be sent, or after a batch that was not answered.
     """
 
     def __init__(self, results: Sequence[str | FilaError]) -> None:
@@ -105,7 +110,7 @@ class EnqueueManyError(FilaError):
 
 
 class AckManyError(FilaError):
-    """Some messages were not acked. `failed` has the error of each, by message id; all others were acked."""
+    """Some messages were not acked. `failed` has their errors, by message id; all others were acked."""
 
     def __init__(self, failed: Mapping[str, FilaError]) -> None:
         self.failed = dict(failed)
@@ -128,11 +133,11 @@ _BY_CODE: Mapping[StatusCode, type[FilaError]] = {
     StatusCode.UNAUTHENTICATED: PermissionDeniedError,
 }
 
-#: The broker sets this in the trailing metadata of everything that it refuses.
+#: The broker sets this trailing metadata on every refusal.
 REFUSAL_MARK = "fila-error"
 
-#: Kinds of refusals that callers have to tell from others of the same status.
-_BY_KIND: Mapping[str, type[FilaError]] = {
+#: The errors that share a status code with others, by the value of REFUSAL_MARK.
+_BY_MARK: Mapping[str, type[FilaError]] = {
     "ClaimLost": ClaimLostError,
     "Fenced": FencedError,
     "NotStaged": NotStagedError,
@@ -154,25 +159,27 @@ def from_number(code: int, text: str) -> FilaError:
 
 
 def from_rpc(error: RpcError) -> FilaError:
-    kinds = [str(kind) for key, kind in error.trailing_metadata() or () if key == REFUSAL_MARK]
-    if kinds and kinds[0] in _BY_KIND:
-        return _BY_KIND[kinds[0]](error.details() or kinds[0])
+    if isinstance(error, TlsFailed):
+        return TLSError(error.details())
+    marks = [str(value) for key, value in error.trailing_metadata() or () if key == REFUSAL_MARK]
+    if marks and marks[0] in _BY_MARK:
+        return _BY_MARK[marks[0]](error.details() or marks[0])
     return from_status(error.code(), error.details() or "")
 
 
 def forked() -> ClientClosedError:
-    """For a client that is used in a child of the process that made it."""
-    return ClientClosedError("the client belongs to the parent process: make one after the fork")
+    """For a client that is used in a forked child of the process that made it."""
+    return ClientClosedError("the client belongs to the parent process: make a new client after the fork")
 
 
 def no_answer(timeout_s: float, trouble: str = "") -> FilaTimeoutError:
-    """For a request whose time is over, and what kept it from being answered if that is known."""
+    """For a request whose deadline has passed; `trouble` is the last known failure of the connection."""
     return FilaTimeoutError(f"no answer within {timeout_s:g} s" + (f" ({trouble})" if trouble else ""))
 
 
 def unreadable(error: Exception) -> InternalError:
-    """For a request whose answer makes no sense."""
-    return InternalError(f"the answer cannot be read: {error!r}")
+    """For an answer that cannot be decoded, or does not match its request."""
+    return InternalError(f"unexpected answer from the broker: {error!r}")
 
 
 def _shortened(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Waiting for the end of what was told to end."""
+"""Waiting for the end of cancelled tasks."""
 
 import asyncio
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""The script of a queue that is written as two: one file for each hook.
+"""A queue's script that is given as two sources, one for each hook.
 
-A queue has one script. Two become one with each in a block of its own, so that their local names stay apart; global
-names are shared. The broker names lines of the whole, which are translated back into lines of the two.
+A queue has one script. Each source becomes a block of that script, so that local names stay apart; global names are
+shared. The broker's errors name lines of the script, which are translated back into lines of the sources.
 """
 
 import re
@@ -19,7 +19,7 @@ class Hooks:
 
     @property
     def script(self) -> str:
-        """What the broker is given. A hook that is alone stands as it was written."""
+        """The script for the broker. A single source is used as it is."""
         if self.on_enqueue is None or self.on_failure is None:
             return self.on_enqueue or self.on_failure or ""
         if self.on_enqueue == self.on_failure:  # one file that defines both
@@ -27,10 +27,10 @@ class Hooks:
         return f"do {self.on_enqueue}\nend do {self.on_failure}\nend\n"
 
     def located(self, text: str) -> str:
-        """What the broker says of the script, with the lines of the source that they come from."""
-        return _LINE.sub(lambda found: self._place(int(found[1])), text)
+        """A text of the broker in which lines of the script are replaced by lines of the sources."""
+        return _LINE.sub(lambda found: self._source_line(int(found[1])), text)
 
-    def _place(self, line: int) -> str:
+    def _source_line(self, line: int) -> str:
         first = None if self.on_enqueue is None else self.on_enqueue.count("\n") + 1
         if first is not None and (line <= first or self.on_failure in {None, self.on_enqueue}):
             return f"on_enqueue:{line}"

@@ -1,7 +1,7 @@
-"""The broker's journal: what happened, in order.
+"""The broker's journal: every event, in order.
 
-It comes in pieces of whole columns, as the broker keeps it. `JournalBatch` is such a piece, for those who want columns;
-`JournalEntry` is one row of it, for those who want to look at what happened one by one.
+The broker keeps and sends the journal in batches of columns. `JournalBatch` is one batch, for programs that work on
+columns; `JournalEntry` is one row of it.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypedDict, TypeVar
 
-from fila.client.arguments import made
+from fila.client.arguments import known_names, made
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, read_until, was_lost
 from fila.client.errors import no_answer, unreadable
-from fila.client.thread import LoopThread
+from fila.client.loop_thread import LoopThread
 from fila.v1 import admin_pb2
 from fila.wire.status import RpcError
 from fila.wire.stream import EOF
@@ -33,9 +33,9 @@ _TAIL_BITS = 48
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One thing that happened. What does not apply is 0 or empty."""
+    """One event. Fields that do not apply to its kind are 0 or empty."""
 
-    #: Counts from 1, over restarts too.
+    #: The number of the entry, from 1, over restarts too.
     seq: int
     #: Nanoseconds since the epoch, as all times here.
     at_ns: int
@@ -45,28 +45,28 @@ class JournalEntry:
     queue: str
     fairness_key: str
     priority: int
-    #: Of the fairness key.
+    #: The weight of the fairness key.
     weight: int
     message_id: str
     #: When the message was enqueued.
     enqueued_at_ns: int
-    #: The attempt that begins or ends, from 1. Of redriven and dropped messages: those that failed.
+    #: The number, from 1, of the attempt that begins or ends. For redriven and dropped messages: the failed attempts.
     attempt: int
-    #: Bytes of the payload; of enqueued messages.
+    #: The size of the payload, for enqueued messages.
     size: int
-    #: Of enqueued and leased messages.
+    #: For enqueued and leased messages.
     cost: int
     #: When the delay or the lease ends.
     until_ns: int
-    #: Messages ("counted", "deleted") or consumers ("consumers").
+    #: The number of messages ("counted", "deleted") or consumers ("consumers").
     count: int
-    #: What a dead message died of: "nacked", "expired" or "returned".
+    #: Why a message became a dead letter: "nacked", "expired" or "returned".
     cause: str
     #: The queue that a dead or redriven message moved to.
     target: str
-    #: What else there is to say, as an object of JSON.
+    #: Further details, as a JSON object.
     note: str
-    #: For how long throttles held up a leased message since it was ready.
+    #: How long throttles held a leased message up after it was ready.
     throttled_ns: int
 
     @property
@@ -76,15 +76,15 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class JournalBatch:
-    """Entries that were read together, in columns by the names of `JournalEntry`'s fields."""
+    """Entries that were read together, in columns named as the fields of `JournalEntry`."""
 
-    #: The oldest entry that the broker has.
+    #: The number of the oldest entry that the broker has.
     first_available_seq: int
     #: The number of the next entry that it will write.
     next_seq: int
-    #: Where to read on.
+    #: The number to continue at.
     position: int
-    #: Whether the broker writes a journal now.
+    #: Whether the broker writes a journal.
     enabled: bool
     columns: dict[str, list[Any]]
 
@@ -92,16 +92,29 @@ class JournalBatch:
         return len(self.columns["seq"])
 
     def check(self) -> None:
-        """Raises ValueError when its columns are not of one length."""
+        """Raises ValueError when the columns differ in length."""
         if len(set(map(len, self.columns.values()))) > 1:
-            raise ValueError("columns of the journal differ in length")
+            raise ValueError("the columns of the journal differ in length")
 
     def entries(self) -> list[JournalEntry]:
         return [JournalEntry(*row) for row in zip(*self.columns.values(), strict=True)]
 
 
-class JournalFeed:
-    """Reads one ReadJournal stream, and with `follow` goes on after the connection was lost. On one event loop."""
+class JournalOptions(TypedDict, total=False):
+    """Which entries to read."""
+
+    #: The last so many entries, instead of those from `from_seq` on.
+    last: int
+    #: The most entries; 0 means all.
+    max_entries: int
+    #: Only entries of this queue.
+    queue: str
+    #: Go on with new entries, over restarts of the broker, until the reader is closed.
+    follow: bool
+
+
+class JournalStream:
+    """Reads one ReadJournal stream; with `follow` it reconnects with backoff. Belongs to one event loop."""
 
     def __init__(self, connection: Connection, request: admin_pb2.ReadJournalRequest) -> None:
         self._connection = connection
@@ -111,10 +124,10 @@ class JournalFeed:
         self._closed = False
 
     async def next(self) -> JournalBatch | None:
-        """The next piece; None when there is no more, or when the feed was closed. Raises FilaError."""
+        """The next batch; None when there are no more, or when the stream was closed. Raises FilaError."""
         backoff = Backoff()
         timeout_s = self._connection.timeout_s
-        # Whoever follows may wait for ever: nothing may happen for as long.
+        # A follower has no deadline, since no event may happen for any time.
         deadline = None if self._request.follow else asyncio.get_running_loop().time() + timeout_s
         while not self._ended():
             try:
@@ -136,11 +149,11 @@ class JournalFeed:
                     raise self._connection.translated(error) from error
                 await asyncio.sleep(backoff.next_wait_s())
                 continue
-            return None if response is EOF else self._taken(self._read(response))
+            return None if response is EOF else self._advance(self._read(response))
         return None
 
     def _read(self, response: admin_pb2.ReadJournalResponse) -> JournalBatch:
-        """Raises InternalError for columns that do not fit each other."""
+        """Raises InternalError for columns that do not match each other."""
         try:
             batch = read_batch(response)
             batch.check()
@@ -150,7 +163,7 @@ class JournalFeed:
         return batch
 
     def close(self) -> None:
-        """There is no more. Whoever waits for more is told so."""
+        """End the stream. A waiting caller of `next` gets None."""
         self._closed = True
         if self._call is not None:
             self._call.cancel()
@@ -158,26 +171,18 @@ class JournalFeed:
     def _ended(self) -> bool:
         return self._closed or self._left == 0
 
-    def _taken(self, batch: JournalBatch) -> JournalBatch:
-        """Note where to go on if the connection is lost."""
+    def _advance(self, batch: JournalBatch) -> JournalBatch:
+        """Remember where to continue if the connection is lost."""
         self._request.from_seq, self._request.last = batch.position, 0
         if self._left is not None:
             self._left = self._request.max_entries = self._left - len(batch)
         return batch
 
 
-def journal_request(
-    from_seq: int, last: int, max_entries: int, queue: str, follow: bool
-) -> admin_pb2.ReadJournalRequest:
+def journal_request(from_seq: int, options: JournalOptions) -> admin_pb2.ReadJournalRequest:
     """Raises InvalidArgumentError."""
-    return made(
-        admin_pb2.ReadJournalRequest,
-        from_seq=from_seq,
-        last=last,
-        max_entries=max_entries,
-        queue=queue,
-        follow=follow,
-    )
+    known_names("option", options, JournalOptions.__annotations__)
+    return made(admin_pb2.ReadJournalRequest, from_seq=from_seq, **options)
 
 
 def read_batch(response: admin_pb2.ReadJournalResponse) -> JournalBatch:
@@ -188,15 +193,15 @@ def read_batch(response: admin_pb2.ReadJournalResponse) -> JournalBatch:
         lanes = record.lanes
         for section in record.sections:
             rows = section.rows
-            places = [lanes[number] for number in _spread(section.lanes, rows)]
+            lane_of_row = [lanes[number] for number in _spread(section.lanes, rows)]
             seqs = _spread(section.message_seqs, rows)
             columns["seq"] += range(section.first_seq, section.first_seq + rows)
             columns["at_ns"] += [record.at_ns] * rows
             columns["kind"] += [KINDS.get(section.kind, str(section.kind))] * rows
-            columns["queue"] += [lane.queue for lane in places]
-            columns["fairness_key"] += [lane.fairness_key for lane in places]
-            columns["priority"] += [lane.priority for lane in places]
-            columns["weight"] += [lane.weight for lane in places]
+            columns["queue"] += [lane.queue for lane in lane_of_row]
+            columns["fairness_key"] += [lane.fairness_key for lane in lane_of_row]
+            columns["priority"] += [lane.priority for lane in lane_of_row]
+            columns["weight"] += [lane.weight for lane in lane_of_row]
             columns["message_id"] += map(to_id, seqs) if section.message_seqs else [""] * rows
             columns["enqueued_at_ns"] += seqs
             columns["attempt"] += _spread(section.attempts, rows)
@@ -218,7 +223,7 @@ def _spread(column: Sequence[int], rows: int) -> Sequence[int]:
 
 
 def message_ids(store: int) -> Callable[[int], str]:
-    """How the ids of a store's messages are made of the times of their enqueueing: UUIDv7."""
+    """The function that makes the id of a store's message (a UUIDv7) from its enqueue time."""
     variant, tail = 0x8000 | store >> _TAIL_BITS & 0x3F, store & (1 << _TAIL_BITS) - 1
     ends = [f"-{variant | lower << 6:04x}-{tail:012x}" for lower in range(256)]
 
@@ -231,11 +236,11 @@ def message_ids(store: int) -> Callable[[int], str]:
 
 
 class JournalReader(Generic[T]):
-    """What the journal holds, as an iterator. Ends with `close`, or when nobody refers to it any more."""
+    """Entries or batches of the journal, as an iterator. Ends with `close`, or when nothing refers to it any more."""
 
-    def __init__(self, thread: LoopThread, feed: JournalFeed, split: Callable[[JournalBatch], Iterable[T]]) -> None:
+    def __init__(self, thread: LoopThread, stream: JournalStream, split: Callable[[JournalBatch], Iterable[T]]) -> None:
         self._thread = thread
-        self._feed = feed
+        self._stream = stream
         self._split = split
         self._ready: deque[T] = deque()
 
@@ -244,22 +249,22 @@ class JournalReader(Generic[T]):
 
     def __next__(self) -> T:
         while not self._ready:
-            batch = self._thread.run(self._feed.next())
+            batch = self._thread.run(self._stream.next())
             if batch is None:
                 raise StopIteration
             self._ready.extend(self._split(batch))
         return self._ready.popleft()
 
     def close(self) -> None:
-        """End the stream. A thread that waits for the next entry sees the end."""
+        """End the stream. A thread that waits for the next entry gets the end of the iteration."""
         if self._thread.here:
-            self._thread.post(self._feed.close)
+            self._thread.post(self._stream.close)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
 
@@ -268,11 +273,11 @@ class JournalReader(Generic[T]):
 
 
 class AsyncJournalReader(Generic[T]):
-    """What the journal holds, as an async iterator. Ends with `close`, or when nobody refers to it any more."""
+    """Entries or batches of the journal, as an async iterator. Ends with `close`, or when nothing refers to it."""
 
-    def __init__(self, feed: JournalFeed, split: Callable[[JournalBatch], Iterable[T]]) -> None:
+    def __init__(self, stream: JournalStream, split: Callable[[JournalBatch], Iterable[T]]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._feed = feed
+        self._stream = stream
         self._split = split
         self._ready: deque[T] = deque()
 
@@ -281,7 +286,7 @@ class AsyncJournalReader(Generic[T]):
 
     async def __anext__(self) -> T:
         while not self._ready:
-            batch = await self._feed.next()
+            batch = await self._stream.next()
             if batch is None:
                 raise StopAsyncIteration
             self._ready.extend(self._split(batch))
@@ -289,8 +294,8 @@ class AsyncJournalReader(Generic[T]):
 
     def close(self) -> None:
         """End the stream."""
-        self._feed.close()
+        self._stream.close()
 
     def __del__(self) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._feed.close)
+            self._loop.call_soon_threadsafe(self._stream.close)

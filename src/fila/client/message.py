@@ -14,7 +14,7 @@ Settled_co = TypeVar("Settled_co", covariant=True)
 
 
 class Settles(Protocol[Settled_co]):
-    """The client that delivered a message, as far as the message needs it."""
+    """The methods of a client with which a message settles itself."""
 
     def ack(self, queue: str, message_id: str, lease_id: str | None = None) -> Settled_co: ...
     def nack(
@@ -25,48 +25,48 @@ class Settles(Protocol[Settled_co]):
     def extend(self, queue: str, message_id: str, lease_id: str | None = None, extend_ms: int = 0) -> Settled_co: ...
 
 
-#: What `isolation` says, by its number in the contract.
+#: The values of `isolation`, by their numbers in the protocol.
 ISOLATION = ("", "suspect", "confirmed")
 
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """One attempt of a dead letter."""
+    """One failed attempt to process a message."""
 
     #: Counts from 1.
     attempt: int
     failed_at: datetime
-    #: "nacked", "expired", "returned" (its consumer left), "lost" or "lost_alone" (its consumer was lost).
+    #: "nacked", "expired", "returned" (the consumer left), "lost" or "lost_alone" (the consumer died).
     kind: str
-    #: What the consumer said.
+    #: The error text of the consumer.
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Where a dead letter comes from and how it died."""
+    """Where a dead letter comes from, and why it is one."""
 
     source_queue: str
     died_at: datetime
     #: "max_attempts", "on_failure" or "rejected".
     reason: str
-    #: The last ones, oldest first.
+    #: The last failed attempts, oldest first.
     attempts: tuple[FailedAttempt, ...]
 
 
 class ReadMessage:
     """A message that was read.
 
-    Fields are decoded when they are asked for: a fast reader that looks at one or two does not pay for all.
+    Fields are decoded on access, so a reader that uses one or two does not pay for all.
     """
 
     __slots__ = ("_headers", "_message", "id", "lease_id", "queue")
 
-    #: Given by the broker, increasing in the order of enqueueing.
+    #: Assigned by the broker; ids increase in the order of enqueueing.
     id: str
     #: The queue that holds it.
     queue: str
-    #: The lease under which this copy was delivered; empty for one that was only looked at.
+    #: The lease under which it was delivered; empty for a message that was only read.
     lease_id: str
 
     def __init__(self, queue: str, message: messages_pb2.Message) -> None:
@@ -88,23 +88,23 @@ class ReadMessage:
 
     @property
     def fairness_key(self) -> str:
-        """Whose turn the message waited for."""
+        """The fairness key under which the message was scheduled."""
         return self._message.metadata.fairness_key
 
     @property
     def weight(self) -> int:
-        """The share of its fairness key."""
+        """The weight of its fairness key."""
         return self._message.metadata.weight
 
     @property
     def attempt_count(self) -> int:
-        """How often the message was delivered before and came back."""
+        """How many attempts failed before this delivery."""
         return self._message.metadata.attempt_count
 
     @property
     def isolation(self) -> str:
-        """Whether it is delivered alone because a consumer was lost that held it: "suspect" when that one held others
-        too, "confirmed" when it held no other; "" when it is delivered as any other.
+        """Whether the message is delivered alone because a consumer died that held it: "suspect" when that consumer
+        held other messages too, "confirmed" when it held no other; "" for a normal delivery.
         """
         return ISOLATION[self._message.metadata.isolation]
 
@@ -119,12 +119,12 @@ class ReadMessage:
 
     @property
     def cost(self) -> int:
-        """What delivering it spent of its key's share and of its throttles."""
+        """How much of its key's quantum and of its throttles' tokens the delivery spent."""
         return self._message.metadata.cost
 
     @property
     def dead_letter(self) -> DeadLetter | None:
-        """How it died, if it comes from a dead-letter queue."""
+        """Why it is a dead letter, if it comes from a dead-letter queue."""
         metadata = self._message.metadata
         return dead_letter(metadata.dead_letter) if metadata.HasField("dead_letter") else None
 
@@ -134,7 +134,7 @@ class ReadMessage:
 
     @property
     def enqueued_at_ns(self) -> int:
-        """In nanoseconds since the epoch: no other message of the broker has the same."""
+        """In nanoseconds since the epoch. Unique within the broker."""
         stamp = self._message.timestamps.enqueued_at
         return stamp.seconds * 1_000_000_000 + stamp.nanos
 
@@ -143,7 +143,7 @@ class ReadMessage:
         return self._message.timestamps.leased_at.ToDatetime(UTC)
 
     def span(self) -> AbstractContextManager[Any]:
-        """A span for the work on the message, as a child of its producer's: `with message.span(): ...`.
+        """A span for processing the message, as a child of the producer's span: `with message.span(): ...`.
 
         Does nothing in a program that does not use OpenTelemetry.
         """
@@ -154,7 +154,7 @@ class ReadMessage:
 
 
 class Delivery(ReadMessage, Generic[Settled_co]):
-    """A delivered message, to be settled with `ack` or `nack`."""
+    """A delivered message. Settle it with `ack`, `nack`, `release` or `reject`."""
 
     __slots__ = ("_client",)
 
@@ -163,23 +163,23 @@ class Delivery(ReadMessage, Generic[Settled_co]):
         self._client = client
 
     def ack(self) -> Settled_co:
-        """Done: remove it for good. Raises MessageNotFoundError when its lease has ended."""
+        """Remove the message for good. Raises MessageNotFoundError when its lease has ended."""
         return self._client.ack(self.queue, self.id, self.lease_id)
 
     def nack(self, error: str = "", *, delay_ms: int = 0) -> Settled_co:
-        """Give it back, to be delivered again after `delay_ms`. Raises MessageNotFoundError like `ack`."""
+        """Return the message as failed: it is retried after `delay_ms`. Raises as `ack`."""
         return self._client.nack(self.queue, self.id, error, delay_ms=delay_ms, lease_id=self.lease_id)
 
     def release(self, *, delay_ms: int = 0) -> Settled_co:
-        """Give it back as if it had never been delivered: no attempt is counted. Raises like `ack`."""
+        """Return the message without counting an attempt. Raises as `ack`."""
         return self._client.release(self.queue, self.id, delay_ms=delay_ms, lease_id=self.lease_id)
 
     def reject(self, error: str = "") -> Settled_co:
-        """Hopeless: to the dead-letter queue with it, whatever the queue's settings say. Raises like `ack`."""
+        """Move the message to the dead-letter queue, regardless of the queue's settings. Raises as `ack`."""
         return self._client.reject(self.queue, self.id, error, lease_id=self.lease_id)
 
     def extend(self, extend_ms: int = 0) -> Settled_co:
-        """Hold it for `extend_ms` from now; 0 means the queue's visibility timeout."""
+        """Extend the lease to `extend_ms` from now; 0 means the queue's visibility timeout. Raises as `ack`."""
         return self._client.extend(self.queue, self.id, self.lease_id, extend_ms)
 
 
@@ -199,6 +199,6 @@ class ConsumeMessage(Delivery[None]):
 
 
 class AsyncConsumeMessage(Delivery[Awaitable[None]]):
-    """A message that `AsyncClient` delivered. Its `ack`, `nack` and `extend` are to be awaited."""
+    """A message that `AsyncClient` delivered. Await its `ack`, `nack`, `release`, `reject` and `extend`."""
 
     __slots__ = ()

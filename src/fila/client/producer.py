@@ -1,8 +1,9 @@
-"""Sends messages exactly once: coalesces concurrent enqueues into numbered batches on one stream.
+"""Idempotent producer: concurrent enqueues travel together, in numbered batches on one stream.
 
-A producer has a random id and numbers its batches from 1. A batch whose answer was lost is sent again with its number,
-and the broker, which remembers its last answers to each producer, enqueues nothing twice. A batch that timed out keeps
-its number and does not go onto a later stream: its messages were enqueued once, or not at all.
+- A producer has a random producer id, and numbers its batches with a sequence from 1.
+- A batch whose answer was lost is sent again under its sequence number. The broker remembers its last answers to each
+  producer, so it enqueues nothing twice.
+- A batch that timed out keeps its number and is not sent again: its messages were enqueued once, or not at all.
 """
 
 import asyncio
@@ -10,25 +11,25 @@ from collections import deque
 from dataclasses import dataclass
 from uuid import uuid4
 
+from fila.client.batch_stream import BatchStream
 from fila.client.connection import Connection
 from fila.client.encoding import MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, Chunk
 from fila.client.errors import FilaError, InternalError, from_number
-from fila.client.outbox import Batch
 from fila.client.reply import Reply
-from fila.client.stream import BatchStream
+from fila.client.send_window import Batch
 from fila.client.waiter import Waiter
 from fila.v1 import service_pb2
 
 
 @dataclass(slots=True, eq=False)
 class Enqueue(Waiter):
-    """One caller's messages. The answer is a list with an id or an error for each."""
+    """One caller's messages. The answer is a list with an id or an error for each message."""
 
     chunk: Chunk
 
 
 class EnqueueCodec:
-    """Numbers the batches of one producer."""
+    """Numbers and encodes the batches of one producer, and splits the answers."""
 
     def __init__(self, producer_id: str) -> None:
         self._producer_id = producer_id
@@ -64,13 +65,13 @@ class EnqueueCodec:
         start = 0
         for enqueue in batch.waiters:
             if len(results) != expected:
-                enqueue.fail(InternalError(f"the broker answered {len(results)} of {expected} messages"))
+                enqueue.fail(InternalError(f"the broker sent {len(results)} results for {expected} messages"))
             enqueue.answer(results[start : start + enqueue.chunk.count])
             start += enqueue.chunk.count
 
 
 class Producer:
-    """The enqueueing half of a client. Lives on one event loop."""
+    """The stream on which a client enqueues messages. Belongs to one event loop."""
 
     def __init__(self, connection: Connection) -> None:
         self._loop = asyncio.get_running_loop()
@@ -79,7 +80,7 @@ class Producer:
         self.close = self._stream.close
 
     def submit(self, chunk: Chunk, reply: Reply) -> None:
-        """Send messages. `reply` gets a list with an id or a FilaError for each, or an exception for all."""
+        """Send messages. `reply` gets a list with an id or a FilaError for each, or one exception for all."""
         self._stream.submit(Enqueue(reply, self._loop.time() + self._timeout_s, chunk))
 
 

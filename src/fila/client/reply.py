@@ -1,4 +1,4 @@
-"""Where an answer goes: an `asyncio.Future` for callers on the event loop, a `ThreadReply` for other threads."""
+"""The receiver of an answer: an `asyncio.Future` on the event loop, a `ThreadReply` for other threads."""
 
 from _thread import allocate_lock
 from typing import Any, Generic, Protocol, TypeVar, cast
@@ -15,7 +15,7 @@ class Reply(Protocol):
 
 
 class ThreadReply(Generic[T]):
-    """An answer that one blocked thread waits for.
+    """An answer for which one thread blocks.
 
     A bare lock instead of `concurrent.futures.Future`: against an echo server, in one run on a loaded machine, a round
     trip from a thread took 580 us with it and 710 us with `run_coroutine_threadsafe`.
@@ -44,7 +44,7 @@ class ThreadReply(Generic[T]):
         self._lock.release()
 
     def result(self) -> T:
-        """Wait for the answer. Only once: whoever comes second waits for ever."""
+        """Wait for the answer. Call it once: a second call would wait for ever."""
         self._lock.acquire()
         if self._error is not None:
             raise self._error

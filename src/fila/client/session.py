@@ -1,95 +1,104 @@
-"""Everything that a client keeps, put together. Both faces of the SDK stand on it."""
+"""One client's connection with all its streams. `Client` and `AsyncClient` are thin layers over it."""
 
 import asyncio
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from fila.client.admin import Admin
-from fila.client.browse import Browser
+from fila.client.admin_service import AdminService
+from fila.client.api_key import ApiKey
+from fila.client.auth import Auth
 from fila.client.connection import Connection
+from fila.client.consume_stream import ConsumeStream
 from fila.client.errors import ClientClosedError, InvalidArgumentError
-from fila.client.feed import Feed
 from fila.client.finish import finished
-from fila.client.groups import Calls
-from fila.client.held import HeldLeases
-from fila.client.journal import JournalFeed
-from fila.client.keeper import keep_leases
+from fila.client.in_flight import InFlight
+from fila.client.journal import JournalStream
+from fila.client.lease_extension import extend_leases
 from fila.client.message import Delivery, Settles
 from fila.client.producer import Producer
-from fila.client.settler import Settler
+from fila.client.retrying_calls import RetryingCalls
+from fila.client.settle_stream import SettleStream
 from fila.v1 import admin_pb2, service_pb2
+from fila.wire.tls_context import ClientTls
 
 D = TypeVar("D", bound=Delivery[Any])
 
 
 class Session:
-    """One connection to a broker with its streams. Lives on one event loop, where it must be made."""
+    """A connection to a broker with its streams. Belongs to the event loop on which it is made."""
 
-    def __init__(self, addr: str, timeout_s: float) -> None:
-        self._connection = Connection(addr, timeout_s)
-        self.held = HeldLeases()
-        self.admin = Admin(self._connection)
-        self.browser = Browser(self._connection)
-        self.calls = Calls(self._connection)
+    def __init__(self, addr: str, timeout_s: float, key: ApiKey | None = None, tls: ClientTls | None = None) -> None:
+        self._connection = Connection(addr, timeout_s, key, tls)
+        self.in_flight = InFlight()
+        self.admin = Admin(AdminService(self._connection))
+        self.auth = Auth(self._connection)
+        self.calls = RetryingCalls(self._connection)
         self.producer = Producer(self._connection)
-        self.settler = Settler(self._connection, self.held)
-        self._feeds: dict[Feed[Any], list[asyncio.Task[None]]] = {}
-        self._journals: WeakSet[JournalFeed] = WeakSet()
+        self.settles = SettleStream(self._connection, self.in_flight)
+        self._consumers: dict[ConsumeStream[Any], list[asyncio.Task[None]]] = {}
+        self._journals: WeakSet[JournalStream] = WeakSet()
         self._closing: asyncio.Task[None] | None = None
 
     @property
     def _closed(self) -> bool:
         return self._closing is not None
 
-    def journal(self, request: admin_pb2.ReadJournalRequest) -> JournalFeed:
-        """What the journal holds. Raises ClientClosedError."""
+    def journal_stream(self, request: admin_pb2.ReadJournalRequest) -> JournalStream:
+        """Raises ClientClosedError."""
         if self._closed:
             raise ClientClosedError("the client is closed")
-        feed = JournalFeed(self._connection, request)
-        self._journals.add(feed)
-        return feed
+        stream = JournalStream(self._connection, request)
+        self._journals.add(stream)
+        return stream
 
-    def feed(self, queue: str, max_in_flight: int, kind: type[D], client: Settles[Any]) -> Feed[D]:
-        """What `client` will be delivered as messages of this kind. Raises InvalidArgumentError, ClientClosedError."""
+    def consume_stream(
+        self, queue: str, max_in_flight: int, message_type: type[D], client: Settles[Any]
+    ) -> ConsumeStream[D]:
+        """The messages of a queue as `message_type`, which `client` settles. To be started with `start`.
+
+        Raises InvalidArgumentError or ClientClosedError.
+        """
         if self._closed:
             raise ClientClosedError("the client is closed")
         try:
             request = service_pb2.ConsumeRequest(queue=queue, max_in_flight=max_in_flight)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(str(error)) from error
-        return Feed(self._connection, self.settler, self.held, request, (kind, client))
+        return ConsumeStream(self._connection, self.settles, self.in_flight, request, message_type, client)
 
-    def start(self, feed: Feed[Any], auto_extend: bool) -> None:
-        """Begin to receive. On a closed session the feed is over at once."""
+    def start(self, stream: ConsumeStream[Any], auto_extend: bool) -> None:
+        """Begin to receive. On a closed session the stream ends at once."""
         if self._closed:
-            feed.close()
+            stream.close()
             return
-        feed.keeps_leases = auto_extend
-        keeper = asyncio.create_task(keep_leases(feed, self.held, self.settler))
-        self._feeds[feed] = [asyncio.create_task(feed.run()), keeper]
+        stream.auto_extend = auto_extend
+        extender = asyncio.create_task(extend_leases(stream, self.in_flight, self.settles))
+        self._consumers[stream] = [asyncio.create_task(stream.run()), extender]
 
-    def stop(self, feed: Feed[Any]) -> list[asyncio.Task[None]]:
-        """End the stream: the broker returns what is unsettled at once. Returns what is still ending."""
-        feed.close()
-        tasks = self._feeds.pop(feed, [])
-        for keeper in tasks[1:]:
-            keeper.cancel()
+    def stop(self, stream: ConsumeStream[Any]) -> list[asyncio.Task[None]]:
+        """End a stream: the broker returns what is unsettled at once. Returns the tasks that are still ending."""
+        stream.close()
+        tasks = self._consumers.pop(stream, [])
+        for extender in tasks[1:]:
+            extender.cancel()
         return tasks
 
-    async def stopped(self, feed: Feed[Any]) -> None:
-        await finished(self.stop(feed))
+    async def stopped(self, stream: ConsumeStream[Any]) -> None:
+        """End a stream and wait for its end."""
+        await finished(self.stop(stream))
 
     async def close(self) -> None:
-        """What is under way fails with ClientClosedError, feeds end. Who is cancelled here stops nothing of it."""
+        """Pending requests fail with ClientClosedError, consumers end. Cancelling the caller does not stop it."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        ending = [task for feed in list(self._feeds) for task in self.stop(feed)]
+        ending = [task for stream in list(self._consumers) for task in self.stop(stream)]
         await finished(ending)
         for journal in list(self._journals):
             journal.close()
         await self.producer.close()
-        await self.settler.close()
+        await self.settles.close()
         await self._connection.close()

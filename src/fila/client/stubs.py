@@ -1,6 +1,6 @@
 """The unary methods of a service, made from its descriptor.
 
-Generated stubs do the same and need grpcio, of which the SDK uses nothing else.
+Generated stubs do the same, but need grpcio, which the SDK uses for nothing else.
 """
 
 from types import ModuleType, SimpleNamespace
@@ -18,7 +18,7 @@ def unary_methods(channel: Channel, module: ModuleType, service: str) -> Any:
     methods = SimpleNamespace()
     for method in descriptor.methods:
         declared = MethodDescriptorProto()
-        method.CopyToProto(declared)  # old releases of protobuf say only here what is a stream
+        method.CopyToProto(declared)  # old releases of protobuf tell only here which methods stream
         if not (declared.client_streaming or declared.server_streaming):
             setattr(methods, method.name, _unary(channel, module, method))
     return methods

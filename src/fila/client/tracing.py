@@ -1,7 +1,7 @@
-"""Traces through the broker, when the program uses OpenTelemetry.
+"""Trace context of messages, for programs that use OpenTelemetry.
 
-The SDK does not load it: a program that has not done so itself has no span to go on with. A message that is sent while
-a sampled span is current carries the span's W3C trace context in its headers; `Delivery.span` goes on with it.
+The SDK does not import OpenTelemetry: a program that has not imported it has no spans. A message that is sent inside a
+sampled span carries the W3C trace context of the span in its headers, and `Delivery.span` continues that trace.
 """
 
 import sys
@@ -11,12 +11,12 @@ from typing import Any
 
 TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
 
-#: A longer state is left out: the header is for a few vendors' marks, and travels with every message.
+#: A longer tracestate is left out, since it travels with every message.
 MAX_STATE = 512
 
 
 def context_headers() -> dict[str, str]:
-    """The trace context of the caller's span as headers; none without a sampled span."""
+    """The trace context of the current span as headers; empty without a sampled span."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return {}
@@ -31,7 +31,7 @@ def context_headers() -> dict[str, str]:
 
 
 def processing_span(queue: str, message_id: str, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
-    """A span for the work on a message, current inside `with`, as a child of the producer's."""
+    """A span for processing a message, as a child of the producer's span. Current inside `with`."""
     if "opentelemetry.trace" not in sys.modules:
         return nullcontext()
     from opentelemetry import trace

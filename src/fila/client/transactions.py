@@ -1,7 +1,7 @@
-"""Enqueueing by transaction: messages are staged, and enqueued once when the transaction is committed.
+"""Transactions: messages are staged, and enqueued exactly once when the transaction is committed.
 
-Every call may be sent twice without harm: a call that stages again takes the place of the first, and a transaction that
-was committed before is not committed again. So a broker that is away for a moment is asked again.
+Every call is idempotent, so it is retried when the broker is away. A second call that stages the same part replaces the
+first one, and a transaction that was committed before is not committed again.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from uuid import uuid4
 
 from fila.client.arguments import made
 from fila.client.encoding import Chunk, OutgoingMessage, encode_all
-from fila.client.groups import Calls
-from fila.client.thread import LoopThread, result_of
+from fila.client.loop_thread import LoopThread, result_of
+from fila.client.retrying_calls import RetryingCalls
 from fila.v1 import service_pb2 as pb
 
-#: Calls that are under way at once.
+#: Calls in flight at once.
 WINDOW = 4
 
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """What was staged under one name. To be handed to `commit`, perhaps by another process."""
+    """Messages that were staged under one name. Pass it to `commit`, also from another process."""
 
     part: str
     messages: int
@@ -36,7 +36,7 @@ class AsyncTransaction:
     producer, so a transaction that is staged and committed again after a crash is enqueued once.
     """
 
-    def __init__(self, calls: Callable[[], Calls], producer: str, number: int) -> None:
+    def __init__(self, calls: Callable[[], RetryingCalls], producer: str, number: int) -> None:
         self._calls = calls
         self.producer = producer
         self.number = number
@@ -44,33 +44,36 @@ class AsyncTransaction:
     async def stage(
         self, queue: str, messages: Iterable[OutgoingMessage | bytes], *, part: str = "", ttl_ms: int = 0
     ) -> StagedPart:
-        """Have messages kept for the transaction. Nobody sees them before it is committed.
+        """Stage messages for the transaction. They are not delivered before it is committed.
 
-        `part` is a name that no other attempt has; one is made up when it is left out. What is not committed `ttl_ms`
-        after the last call for the transaction is dropped; 0 means an hour. If a message is refused, so is its batch.
+        - `part`: a name that is unique to this attempt; by default a random one.
+        - `ttl_ms`: the broker drops what is not committed so long after the last call of the transaction; 0 means an
+          hour.
+
+        If the broker refuses a message, it refuses the whole batch.
         """
         return await self.stage_encoded(encode_all(queue, messages), part=part, ttl_ms=ttl_ms)
 
     async def stage_encoded(self, chunks: Iterable[Chunk], *, part: str = "", ttl_ms: int = 0) -> StagedPart:
-        """As `stage`, for messages that are encoded already."""
+        """As `stage`, for messages that are already encoded."""
         name = part or uuid4().hex
         count = sequence = 0
-        under_way: set[asyncio.Task[bool]] = set()
+        in_flight: set[asyncio.Task[bool]] = set()
         try:
             for sequence, chunk in enumerate(chunks, 1):
-                if len(under_way) >= WINDOW and await _first(under_way):
-                    break  # it was committed before: the rest is of no use
-                under_way.add(asyncio.create_task(self.send(name, sequence, chunk, ttl_ms)))
+                if len(in_flight) >= WINDOW and await _first(in_flight):
+                    break  # it was committed before: the broker needs no more
+                in_flight.add(asyncio.create_task(self.send(name, sequence, chunk, ttl_ms)))
                 count += chunk.count
                 await asyncio.sleep(0)
-            await asyncio.gather(*under_way)
+            await asyncio.gather(*in_flight)
         finally:
-            for task in under_way:
+            for task in in_flight:
                 task.cancel()
         return StagedPart(name, count)
 
     async def send(self, part: str, sequence: int, chunk: Chunk, ttl_ms: int) -> bool:
-        """Stage a chunk of a part; they count from 1. Returns whether the transaction was committed before."""
+        """Stage one chunk of a part; chunks count from 1. Returns whether the transaction was committed before."""
         head = made(
             pb.StageEnqueueRequest,
             producer=self.producer,
@@ -84,10 +87,10 @@ class AsyncTransaction:
         return response.committed
 
     async def commit(self, parts: Iterable[StagedPart]) -> bool:
-        """Enqueue these parts; all else that was staged for this transaction or earlier ones is dropped.
+        """Enqueue these parts. Everything else that was staged for this transaction or earlier ones is dropped.
 
-        Returns once all is enqueued: True, or False when this transaction or a later one was committed before. Raises
-        NotStagedError when a part is not there as it was staged: then it must be staged again.
+        Returns once all messages are enqueued: True, or False when this transaction or a later one was committed
+        before. Raises NotStagedError when the broker lacks messages of a part: stage it again.
         """
         calls = self._calls()
         request = made(
@@ -118,37 +121,37 @@ class Transaction:
     def stage(
         self, queue: str, messages: Iterable[OutgoingMessage | bytes], *, part: str = "", ttl_ms: int = 0
     ) -> StagedPart:
-        """Have messages kept for the transaction. Nobody sees them before it is committed."""
+        """Stage messages for the transaction. They are not delivered before it is committed."""
         return self.stage_encoded(encode_all(queue, messages), part=part, ttl_ms=ttl_ms)
 
     def stage_encoded(self, chunks: Iterable[Chunk], *, part: str = "", ttl_ms: int = 0) -> StagedPart:
-        """As `stage`, for messages that are encoded already.
+        """As `stage`, for messages that are already encoded.
 
-        `chunks` is walked on the calling thread: while it makes the next ones, the last ones are on their way.
+        `chunks` is iterated on the calling thread, which makes the next chunks while the last ones are in flight.
         """
         name = part or uuid4().hex
         count = 0
-        under_way: deque[Future[bool]] = deque()
+        in_flight: deque[Future[bool]] = deque()
         try:
             for sequence, chunk in enumerate(chunks, 1):
-                if len(under_way) >= WINDOW and result_of(under_way.popleft()):
-                    break  # it was committed before: the rest is of no use
-                under_way.append(self._thread.start(self._transaction.send(name, sequence, chunk, ttl_ms)))
+                if len(in_flight) >= WINDOW and result_of(in_flight.popleft()):
+                    break  # it was committed before: the broker needs no more
+                in_flight.append(self._thread.start(self._transaction.send(name, sequence, chunk, ttl_ms)))
                 count += chunk.count
-            while under_way:
-                result_of(under_way.popleft())
+            while in_flight:
+                result_of(in_flight.popleft())
         finally:
-            for future in under_way:
+            for future in in_flight:
                 future.cancel()
         return StagedPart(name, count)
 
     def commit(self, parts: Iterable[StagedPart]) -> bool:
-        """Enqueue these parts, once. Returns False when this transaction or a later one was committed before."""
+        """Enqueue these parts, exactly once. Returns False when this or a later transaction was committed before."""
         return self._thread.run(self._transaction.commit(parts))
 
 
-async def _first(under_way: set[asyncio.Task[bool]]) -> bool:
-    """Wait for one of the calls, and whether it says that all is committed."""
-    done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-    under_way -= done
+async def _first(in_flight: set[asyncio.Task[bool]]) -> bool:
+    """Wait for one of the calls. Returns whether the broker says that the transaction is committed."""
+    done, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
+    in_flight -= done
     return any(task.result() for task in done)

@@ -1,4 +1,4 @@
-"""Who waits for an answer, and until when."""
+"""Requests that wait for an answer, and their deadlines."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from fila.client.reply import Reply
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One request of one caller. `reply` is set once: by the answer, by the deadline, or by the caller giving up."""
+    """One request of one caller. `reply` is set once: by the answer, by the deadline, or when the caller gives up."""
 
     reply: Reply
     deadline: float
@@ -22,13 +22,13 @@ class Waiter:
             self.reply.set_result(result)
 
     def fail(self, error: FilaError) -> None:
-        """Each waiter raises an error of its own, for an error collects the traceback of whoever raises it."""
+        """Each waiter gets its own copy of the error, since an error collects the traceback of its raiser."""
         if not self.reply.done():
             self.reply.set_exception(type(error)(*error.args))
 
 
 def expire(waiters: Iterable[Waiter], now: float, error: FilaError) -> float | None:
-    """Fail those whose deadline has come. Returns the earliest deadline of the others."""
+    """Fail those whose deadline has passed. Returns the earliest deadline of the others."""
     waiting = [waiter for waiter in waiters if waiter.waits()]
     for waiter in waiting:
         if waiter.deadline <= now:

@@ -1,8 +1,8 @@
-"""Keeps one bidirectional stream of batches going: opens it when there is work, writes, reads, reconnects, times out.
+"""One bidirectional stream of batches: opens it when there is work, writes, reads, reconnects with backoff, times out.
 
-What goes next is decided by `Outbox`. New batches are made of whatever has gathered at the moment when there is room on
-the wire: a lone request leaves at the next turn of the event loop, and under load batches grow by themselves.
-Answers reach their callers in the turn in which they arrive.
+`SendWindow` decides which batch goes next. A new batch is made of the requests that wait when the wire has room: a
+single request leaves at the next turn of the event loop, and under load batches grow by themselves. Answers reach
+their callers in the turn in which they arrive.
 """
 
 import asyncio
@@ -14,46 +14,46 @@ from fila.client.backoff import Backoff
 from fila.client.connection import was_lost
 from fila.client.errors import ClientClosedError, FilaError, InternalError, from_rpc, no_answer, unreadable
 from fila.client.finish import finished
-from fila.client.outbox import Batch, Outbox
+from fila.client.send_window import Batch, SendWindow
 from fila.client.waiter import Waiter, expire
-from fila.wire.call import Call
-from fila.wire.status import RpcError
+from fila.wire.client_call import ClientCall
+from fila.wire.status import RpcError, TlsFailed
 
-#: Batches on the wire without an answer. The broker remembers its last 64 answers to a producer.
+#: Batches in flight. The broker remembers its last 64 answers to a producer.
 WINDOW = 8
 
-#: Deadlines are looked at no more often than this, so that timeouts under load cost little.
+#: Deadlines are checked no more often than this, so that timeouts under load cost little.
 SWEEP_S = 0.05
 
 W = TypeVar("W", bound=Waiter)
 
 
 class Codec(Protocol[W]):
-    """Turns requests into a batch, and its answer into answers."""
+    """Turns requests into a batch, and the answer to the batch into an answer to each request."""
 
     def make_batch(self, gathered: deque[W]) -> Batch[W] | None:
-        """Take from the left what fits into one batch, leaving out those who do not wait any more."""
+        """Take from the left what fits into one batch. Skip requests that nobody waits for any more."""
         ...
 
     def answer(self, batch: Batch[W], response: bytes) -> None: ...
 
 
 class BatchStream(Generic[W]):
-    """Carries requests to the broker, through lost connections, until they are answered or their time is over."""
+    """Carries requests to the broker, over lost connections, until they are answered or their deadline has passed."""
 
-    def __init__(self, open_call: Callable[[], Call], codec: Codec[W], timeout_s: float) -> None:
+    def __init__(self, open_call: Callable[[], ClientCall], codec: Codec[W], timeout_s: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._open_call = open_call
         self._codec = codec
         self._timeout_s = timeout_s
         self._gathered: deque[W] = deque()
-        self._outbox: Outbox[W] = Outbox(WINDOW)
+        self._window: SendWindow[W] = SendWindow(WINDOW)
         self._backoff = Backoff()
         self._idle: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._call: Call | None = None
+        self._call: ClientCall | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._written_soon = False
+        self._write_scheduled = False
         self._defect: Exception | None = None
         self._trouble = ""
         self._closed: FilaError | None = None
@@ -67,8 +67,8 @@ class BatchStream(Generic[W]):
             self._task = self._loop.create_task(self._run())
         if self._timer is None:
             self._timer = self._loop.call_at(waiter.deadline, self._sweep)
-        if not self._written_soon:
-            self._written_soon = True
+        if not self._write_scheduled:
+            self._write_scheduled = True
             self._loop.call_soon(self._write_soon)
 
     async def close(self) -> None:
@@ -89,15 +89,15 @@ class BatchStream(Generic[W]):
                     await self._sleep()
                 await self._serve()
         except Exception as error:
-            # A defect. It must reach the callers, who would wait for nothing.
+            # A defect. Tell the callers, who would otherwise wait for an answer that never comes.
             self._give_up(InternalError(f"the stream failed: {error!r}"))
             raise
 
     def _busy(self) -> bool:
-        return bool(self._outbox or self._gathered)
+        return bool(self._window or self._gathered)
 
     async def _serve(self) -> None:
-        """Live through one stream, from opening it to its end."""
+        """Use one stream, from opening it to its end."""
         call = self._call = self._open_call()
         call.on_writable = self._write
         failure: RpcError | None = None
@@ -114,9 +114,11 @@ class BatchStream(Generic[W]):
             self._call = None
             call.on_writable = None
             call.cancel()
-        if failure is None or was_lost(failure):
-            self._outbox.lost()
-        elif (blamed := self._outbox.refused()) is not None:
+        if isinstance(failure, TlsFailed):
+            self._fail_all(from_rpc(failure))
+        elif failure is None or was_lost(failure):
+            self._window.lost()
+        elif (blamed := self._window.refused()) is not None:
             for waiter in blamed.waiters:
                 waiter.fail(from_rpc(failure))
         self._trouble = "the broker closed the stream" if failure is None else failure.details() or ""
@@ -124,18 +126,18 @@ class BatchStream(Generic[W]):
             await asyncio.sleep(self._backoff.next_wait_s())
 
     def _write_soon(self) -> None:
-        self._written_soon = False
+        self._write_scheduled = False
         self._write()
 
     def _write(self) -> None:
-        """Send what there is room for; without a stream, have one opened."""
+        """Send as many batches as there is room for; open a stream if there is none."""
         call = self._call
         if call is None:
             self._wake()
             return
         try:
-            while (self._gathered or self._outbox.left_over) and call.has_room:
-                batch = self._outbox.next(self._make_batch)
+            while (self._gathered or self._window.left_over) and call.has_room:
+                batch = self._window.next(self._make_batch)
                 if batch is None:
                     return
                 call.send(batch.data)
@@ -144,9 +146,9 @@ class BatchStream(Generic[W]):
             call.cancel()
 
     def _answer(self, response: bytes) -> None:
-        batch = self._outbox.answered()
+        batch = self._window.answered()
         if batch is None:
-            raise InternalError("the broker answered what was not asked")
+            raise InternalError("the broker sent an answer, but no request is waiting for one")
         try:
             self._codec.answer(batch, response)
         except Exception as error:
@@ -169,16 +171,19 @@ class BatchStream(Generic[W]):
             self._idle.set_result(None)
 
     def _sweep(self) -> None:
-        """Fail what has waited too long, and come back when the next one is due."""
+        """Fail the requests whose deadline has passed, and come back when the next one is due."""
         now = self._loop.time()
         error = no_answer(self._timeout_s, self._trouble)
-        due = expire((*self._outbox.waiters(), *self._gathered), now, error)
+        due = expire((*self._window.waiters(), *self._gathered), now, error)
         self._gathered = deque(waiter for waiter in self._gathered if waiter.waits())
         self._timer = None if due is None else self._loop.call_at(max(due, now + SWEEP_S), self._sweep)
 
     def _give_up(self, error: FilaError) -> None:
         self._closed = error
-        for waiter in (*self._outbox.waiters(), *self._gathered):
+        self._fail_all(error)
+
+    def _fail_all(self, error: FilaError) -> None:
+        for waiter in (*self._window.waiters(), *self._gathered):
             waiter.fail(error)
-        self._outbox.clear()
+        self._window.clear()
         self._gathered.clear()

@@ -1,15 +1,15 @@
-"""The event loop in a background thread on which blocking clients live.
+"""The event loop in a background thread that blocking clients use.
 
-All clients of a process share one, for threads that wake each other cost more than clients that take turns. It is never
-closed: a client may be made at any time. At the end of the process it stands still: a timer of uvloop's that went off
-when the interpreter is gone would crash the process.
+All clients of a process share one loop, since threads that wake each other cost more than clients that take turns. The
+loop is never closed, because a client may be made at any time. At the end of the process it is frozen: a uvloop timer
+that fires after the interpreter is gone would crash the process.
 """
 
 import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from functools import lru_cache
 from typing import Any, TypeVar, TypeVarTuple, Unpack
@@ -19,49 +19,49 @@ from fila.client.errors import ClientClosedError, forked
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
-_PATIENCE_S = 5.0
-"""How long the end of a process waits for the loop. It takes no time, unless somebody holds the loop up."""
+_FREEZE_TIMEOUT_S = 5.0
+"""How long the end of the process waits for the loop to freeze. A loop that is not busy freezes at once."""
 
 
 class LoopThread:
-    """Runs an event loop for as long as the process lives. As a daemon, it does not keep the process alive.
+    """Runs an event loop while the process lives. A daemon thread: it does not keep the process alive.
 
-    Nobody would ever answer in a child of the process, or when the process is about to end: there it is not `here`, and
-    what would need it raises ClientClosedError.
+    In a forked child, and when the process is about to end, the loop does not run. There `here` is False, and calls
+    that need the loop raise ClientClosedError.
     """
 
     def __init__(self) -> None:
-        _check_in_time()
+        _check_not_ending()
         self._loop = _new_loop()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._pid: int | None = os.getpid()
         self._ident = 0
-        _made.append(self)
-        _check_in_time()  # once more: the end either finds it in the list, or was seen here
+        _loop_threads.append(self)
+        _check_not_ending()  # again: either the exit handler finds it in the list, or this call raises
         threading.Thread(target=self._run, name="fila-client", daemon=True).start()
 
     @property
     def here(self) -> bool:
-        """Whether it runs, in this process."""
+        """Whether the loop runs in this process."""
         return self._pid == os.getpid()
 
     def check(self) -> None:
-        """Raises unless one may wait for it here: on its own thread, to which callbacks and finalizers may come, one
-        would wait for oneself.
+        """Raises unless the caller may wait for the loop. Callbacks and finalizers may run on the loop's own thread,
+        which would then wait for itself.
         """
         if not self.here:
             raise self._gone()
         if self._ident == threading.get_ident():
-            raise RuntimeError("this is the thread of the client's event loop: a call that blocks would never end")
+            raise RuntimeError("a blocking call on the client's own event loop thread would never return")
 
     def post(self, function: Callable[[Unpack[Args]], object], *args: *Args) -> None:
-        """Call a function on the loop, some time soon."""
+        """Call a function on the loop soon."""
         if not self.here:
             raise self._gone()
         self._loop.call_soon_threadsafe(function, *args)
 
     def ask(self, function: Callable[[Unpack[Args]], object], *args: *Args) -> None:
-        """As `post`, by one who then waits for what the function does. Raises as `check`."""
+        """As `post`, for a caller who then waits for the outcome. Raises as `check`."""
         self.check()
         self._loop.call_soon_threadsafe(function, *args)
 
@@ -79,27 +79,30 @@ class LoopThread:
         return result_of(self.start(coroutine))
 
     def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run a coroutine on the loop and do not wait for it. Nothing when it is not here."""
+        """Run a coroutine on the loop without waiting for it. Does nothing when the loop does not run here."""
         if self.here:
             self.post(self._spawn, make)
 
     def finish(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run a coroutine that ends something, and wait for it where one may. Nothing when it is not here."""
+        """Run a coroutine that closes something, and wait for it unless on the loop's own thread.
+
+        Does nothing when the loop does not run here.
+        """
         if self._ident == threading.get_ident():
             self.spawn(make)
         elif self.here:
             self.run(make())
 
-    def stand_still(self) -> None:
-        """Do nothing any more, for the rest of the process. Returns when it is so."""
+    def freeze(self) -> None:
+        """Stop the loop for the rest of the process. Returns once it is stopped."""
         if self.here:
             self._pid = None
-            asleep = threading.Event()
-            self._loop.call_soon_threadsafe(_sleep_for_ever, asleep)
-            asleep.wait(_PATIENCE_S)
+            frozen = threading.Event()
+            self._loop.call_soon_threadsafe(_sleep_for_ever, frozen)
+            frozen.wait(_FREEZE_TIMEOUT_S)
 
     def _gone(self) -> ClientClosedError:
-        return forked() if self._pid else _too_late()
+        return forked() if self._pid else _ending_error()
 
     def _spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
         task = self._loop.create_task(make())
@@ -112,33 +115,33 @@ class LoopThread:
         self._loop.run_forever()
 
 
-_made: list[LoopThread] = []
+_loop_threads: list[LoopThread] = []
 _ending = threading.Event()
 
 
 @atexit.register
-def _stand_still() -> None:
+def _freeze() -> None:
     _ending.set()
-    for thread in _made:
-        thread.stand_still()
+    for thread in _loop_threads:
+        thread.freeze()
 
 
-def _check_in_time() -> None:
+def _check_not_ending() -> None:
     if _ending.is_set():
-        raise _too_late()
+        raise _ending_error()
 
 
-def _too_late() -> ClientClosedError:
-    return ClientClosedError("the process is about to end")
+def _ending_error() -> ClientClosedError:
+    return ClientClosedError("the process is ending")
 
 
-def _sleep_for_ever(asleep: threading.Event) -> None:
-    asleep.set()
+def _sleep_for_ever(frozen: threading.Event) -> None:
+    frozen.set()
     threading.Event().wait()
 
 
 def result_of(future: Future[T]) -> T:
-    """Wait for what was started. Raises ClientClosedError when it was cancelled. Who stops waiting stops it."""
+    """Wait for a started coroutine. Raises ClientClosedError when it was cancelled. An interrupted wait cancels it."""
     try:
         return future.result()
     except CancelledError as error:
@@ -148,8 +151,27 @@ def result_of(future: Future[T]) -> T:
         raise
 
 
+def blocking_iterator(thread: LoopThread, pieces: AsyncIterator[T]) -> Iterator[T]:
+    """Iterates over an async generator of the loop, from another thread."""
+    busy = asyncio.Lock()  # an interrupted step ends before the generator is closed
+
+    async def step() -> T | None:
+        async with busy:
+            return await anext(pieces, None)
+
+    async def close() -> None:
+        async with busy:
+            await pieces.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+    try:
+        while (given := thread.run(step())) is not None:
+            yield given
+    finally:
+        thread.finish(close)
+
+
 def shared_loop_thread() -> LoopThread:
-    """The loop of this process; a forked child gets its own."""
+    """The loop thread of this process; a forked child gets its own."""
     return _loop_thread_of(os.getpid())
 
 

@@ -1,18 +1,15 @@
-"""Reads one Consume stream ahead of its consumer and reconnects it.
+"""One Consume stream: prefetches messages for its consumer, and reconnects with backoff.
 
-It reads messages as they come, so that prefetched ones are known and extended too; `max_in_flight` bounds them. It
-tells the broker how many of them the application was handed, so that no attempt is counted for the others when the
-consumer leaves or its process dies:
-
-- A report counts all that was handed so far. It is sent when something was handed, and then no more often than every
-  `REPORT_EVERY_S`: reports are no work to speak of, however fast messages are.
-- A message that is delivered alone, because it is suspected of killing its consumers, is reported before the
-  application has it (`confirm`): if the process dies of it, the broker knows.
-- An application that does not ask for messages for long is sent none (`pause`): what it was handed stays its own, and
-  the rest goes to others. The stream is opened again when it asks.
-
-When the connection is lost, what was read but not taken is given back: by the broker if it noticed the loss, else by a
-release. Handing it out would be a second delivery for nothing, since its lease is most likely gone.
+- It reads messages as they arrive, up to `max_in_flight`, so that the leases of prefetched messages are extended too.
+- It reports to the broker how many messages the application was handed, so that the broker counts no attempt for the
+  others when the consumer leaves or its process dies. A report counts all that was handed so far. It is sent after a
+  message was handed, and no more often than every `REPORT_EVERY_S`, so that reports cost little at any rate.
+- A message that the broker delivers alone, because it may have killed its consumers, is reported before the application
+  has it (`confirm`). If the process dies of it, the broker knows.
+- An application that has not asked for messages for long is sent none (`pause`). What it was handed stays its own, the
+  prefetched messages go to other consumers. The stream is opened again when the application asks.
+- When the connection is lost, prefetched messages are released: by the broker if it noticed, else by us. Handing them
+  out would mean a second delivery for nothing, since their lease has most likely ended.
 """
 
 import asyncio
@@ -23,12 +20,13 @@ from typing import Any, Generic, TypeVar
 from fila.client.backoff import Backoff
 from fila.client.connection import Connection, was_lost
 from fila.client.errors import FilaError, InternalError
-from fila.client.held import HeldLeases
+from fila.client.in_flight import InFlight
 from fila.client.message import Delivery, Settles
 from fila.client.reply import NoReply, Reply
-from fila.client.settler import Nack, Settler
+from fila.client.settle_stream import SettleStream
+from fila.client.settlements import Nack
 from fila.v1 import messages_pb2, service_pb2
-from fila.wire.call import Call
+from fila.wire.client_call import ClientCall
 from fila.wire.status import Metadata, RpcError
 
 #: The metadata of a Consume call by which the broker says how long its leases last.
@@ -40,24 +38,26 @@ REPORT_EVERY_S = 0.005
 D = TypeVar("D", bound=Delivery[Any])
 
 
-class Feed(Generic[D]):
-    """What one consumer is delivered. Lives on one event loop, but for `take`, `take_all` and `isolated`."""
+class ConsumeStream(Generic[D]):
+    """The messages of one consumer. Belongs to one event loop, except `take`, `take_all` and `isolated`."""
 
     def __init__(
         self,
         connection: Connection,
-        settler: Settler,
-        held: HeldLeases,
+        settles: SettleStream,
+        in_flight: InFlight,
         request: service_pb2.ConsumeRequest,
-        make: tuple[type[D], Settles[Any]],
+        message_type: type[D],
+        client: Settles[Any],
     ) -> None:
         self._connection = connection
-        self._settler = settler
-        self._held = held
+        self._settles = settles
+        self._in_flight = in_flight
         self._request = request
-        self._make = make
-        #: Whether somebody extends the leases of what is delivered.
-        self.keeps_leases = True
+        self._message_type = message_type
+        self._client = client
+        #: Whether the leases of delivered messages are extended.
+        self.auto_extend = True
         #: The message that is delivered alone, until its report is written.
         self.isolated: D | None = None
         self._messages: deque[D] = deque()
@@ -74,7 +74,7 @@ class Feed(Generic[D]):
         self._timeout_changed = asyncio.Event()
         self._visibility_s = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._call: Call | None = None
+        self._call: ClientCall | None = None
         self._task: asyncio.Task[Any] | None = None
         self._error: FilaError | None = None
 
@@ -84,16 +84,16 @@ class Feed(Generic[D]):
 
     @property
     def waiting(self) -> int:
-        """How many messages are here and not taken."""
+        """How many prefetched messages there are."""
         return len(self._messages)
 
     async def visibility_timeout_s(self) -> float:
-        """How long a lease of the queue lasts, once the broker has said it. 0 when nothing is delivered any more."""
+        """The queue's visibility timeout, once the broker has told it. 0 when the stream has ended."""
         await self._opened.wait()
         return 0.0 if self._ended else self._visibility_s
 
     async def stays_for(self, seconds: float) -> bool:
-        """Wait for so long. Returns False at once when the broker says that leases last for another time."""
+        """Wait for so long. Returns False as soon as the broker tells another visibility timeout."""
         self._timeout_changed.clear()
         try:
             await asyncio.wait_for(self._timeout_changed.wait(), seconds)
@@ -102,9 +102,9 @@ class Feed(Generic[D]):
         return False
 
     def take(self) -> D | None:
-        """The next message, if it is here already. Callable from any thread, as a deque pops atomically.
+        """The next prefetched message, if there is one. Callable from any thread, as a deque pops atomically.
 
-        Whoever takes the one that is `isolated` awaits `confirm` before the application has it.
+        Whoever takes the `isolated` message must wait for `confirm` before the application gets it.
         """
         self._asked = True
         try:
@@ -112,11 +112,11 @@ class Feed(Generic[D]):
         except IndexError:
             return None
         if not self._report_due:
-            self._have_reported()
+            self._schedule_report()
         return message
 
     def take_all(self) -> list[D] | None:
-        """All messages that are here, if any. Callable from any thread."""
+        """All prefetched messages, if any. Callable from any thread."""
         self._asked = True
         taken: list[D] = []
         try:
@@ -126,13 +126,13 @@ class Feed(Generic[D]):
             if not taken:
                 return None
         if not self._report_due:
-            self._have_reported()
+            self._schedule_report()
         return taken
 
     def notify(self, reply: Reply) -> None:
-        """`reply` gets True when there are messages, False when the feed was closed, or the FilaError that ended it.
+        """`reply` gets True when there are messages, False when the stream was closed, or the FilaError that ended it.
 
-        Several may wait: all of them are told, and those who then find nothing ask again.
+        Several callers may wait. All of them are told, and those who then find no message ask again.
         """
         self._asked = True
         self._paused = False
@@ -142,13 +142,13 @@ class Feed(Generic[D]):
         self._tell()
 
     def was_asked(self) -> bool:
-        """Whether somebody has asked for messages since the last time, or waits for one."""
+        """Whether the application has asked for messages since the last call, or waits for one."""
         asked, self._asked = self._asked, False
         return asked or any(not reply.done() for reply in self._waiting)
 
     def confirm(self, message: D, reply: Reply) -> None:
-        """Report the message that is delivered alone, and tell `reply` when that is written: True, or False when its
-        stream has ended, and with it the lease.
+        """Report the isolated message. `reply` gets True when the report is written, False when the stream has ended
+        and the lease with it.
         """
         call = self._call
         if self.isolated is not message or call is None or not call.has_room:
@@ -161,23 +161,23 @@ class Feed(Generic[D]):
         self._loop.call_soon(self._loop.call_soon, reply.set_result, True)
 
     def pause(self) -> None:
-        """Have nothing delivered until somebody asks. What was not handed goes back; what was stays."""
+        """Give prefetched messages back, and receive none until the application asks. What it was handed stays."""
         call = self._call
         if self._paused or call is None or not call.has_room:
             return
         self._paused = True
         self._resumed.clear()
         self._report()
-        for message in self._drop():
-            self._held.forget(message.queue, message.lease_id, (message.id,))
+        for message in self._take_back():
+            self._in_flight.forget(message.queue, message.lease_id, (message.id,))
         call.end()
 
     def close(self) -> None:
-        """Nothing more is delivered."""
+        """End the stream."""
         self._ended = True
         self._report()
-        self._drop()
-        self._held.forget_owner(self)
+        self._take_back()
+        self._in_flight.forget_owner(self)
         self._opened.set()
         self._resumed.set()
         self._tell()
@@ -187,7 +187,7 @@ class Feed(Generic[D]):
             self._task.cancel()
 
     async def run(self) -> None:
-        """Receive until closed, or until the broker refuses."""
+        """Receive until closed, or until the broker refuses the stream."""
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         backoff = Backoff()
@@ -198,7 +198,7 @@ class Feed(Generic[D]):
                 except RpcError as error:
                     if not was_lost(error):
                         raise self._connection.translated(error) from error
-                self._give_back(self._drop())
+                self._release(self._take_back())
                 if self._paused:
                     await self._resumed.wait()
                 else:
@@ -206,11 +206,11 @@ class Feed(Generic[D]):
         except FilaError as error:
             self._fail(error)
         except Exception as error:
-            self._fail(InternalError(f"the consumer failed: {error!r}"))
+            self._fail(InternalError(f"the consumer failed unexpectedly: {error!r}"))
             raise
 
     async def _receive(self, backoff: Backoff) -> None:
-        """Live through one stream. Raises RpcError."""
+        """Use one stream, from opening it to its end. Raises RpcError."""
         call = self._call = self._connection.open_consume()
         self._received = self._reported = 0
         try:
@@ -222,7 +222,7 @@ class Feed(Generic[D]):
                 response = service_pb2.LeaseResponse.FromString(data)
                 if response.visibility_timeout_ms:
                     self._note_timeout(response.visibility_timeout_ms)
-                if not call.local_closed:  # else it was on its way, and goes back
+                if not call.local_closed:  # else it was sent before the broker saw the end: it goes back
                     self._deliver(response.messages)
 
             await call.each(deliver)
@@ -242,37 +242,36 @@ class Feed(Generic[D]):
             self._timeout_changed.set()
 
     def _deliver(self, messages: Iterable[messages_pb2.Message]) -> None:
-        kind, client = self._make
-        queue = self._request.queue
-        delivered = [kind(client, queue, message) for message in messages]
-        if self.keeps_leases:
+        message_type, client, queue = self._message_type, self._client, self._request.queue
+        delivered = [message_type(client, queue, message) for message in messages]
+        if self.auto_extend:
             leases: dict[str, list[str]] = {}
             for message in delivered:
                 leases.setdefault(message.lease_id, []).append(message.id)
             for lease_id, message_ids in leases.items():
-                self._held.add(self, queue, lease_id, message_ids)
+                self._in_flight.add(self, queue, lease_id, message_ids)
         self._received += len(delivered)
         self.isolated = delivered[0] if len(delivered) == 1 and delivered[0].isolation else None
         self._messages.extend(delivered)
         self._tell()
 
-    def _have_reported(self) -> None:
-        """Report some time soon. Callable from any thread; once it was called, not again before that is done."""
+    def _schedule_report(self) -> None:
+        """Report soon. Callable from any thread, and not again before the report is sent."""
         self._report_due = True
         loop = self._loop
         if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._report_in_time)
+            loop.call_soon_threadsafe(self._report_when_due)
 
-    def _report_in_time(self) -> None:
+    def _report_when_due(self) -> None:
         assert self._loop is not None
-        rest_s = self._reported_at + REPORT_EVERY_S - self._loop.time()
-        if rest_s > 0:
-            self._loop.call_later(rest_s, self._report)
+        wait_s = self._reported_at + REPORT_EVERY_S - self._loop.time()
+        if wait_s > 0:
+            self._loop.call_later(wait_s, self._report)
         else:
             self._report()
 
     def _report(self) -> None:
-        """Tell the broker what the application was handed."""
+        """Tell the broker how many messages the application was handed."""
         self._report_due = False
         handed = self._received - len(self._messages) - (self.isolated is not None and not self._messages)
         call = self._call
@@ -281,8 +280,8 @@ class Feed(Generic[D]):
             self._reported, self._reported_at = handed, self._loop.time()
             call.send(service_pb2.ConsumeRequest(handed=handed))
 
-    def _drop(self) -> list[D]:
-        """Take away what nobody was handed."""
+    def _take_back(self) -> list[D]:
+        """Remove and return the prefetched messages."""
         dropped: list[D] = []
         while self._messages:
             try:
@@ -293,10 +292,10 @@ class Feed(Generic[D]):
         self.isolated = None
         return dropped
 
-    def _give_back(self, messages: list[D]) -> None:
+    def _release(self, messages: list[D]) -> None:
         if messages:
             releases = [Nack(each.queue, each.lease_id, (each.id,), "", 0, release=True) for each in messages]
-            self._settler.submit(releases, NoReply())
+            self._settles.submit(releases, NoReply())
 
     def _fail(self, error: FilaError) -> None:
         self._error = error

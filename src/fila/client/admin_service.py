@@ -1,0 +1,32 @@
+"""The base of the classes whose methods call the FilaAdmin service."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from fila.client.connection import Connection
+from fila.v1 import admin_pb2
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2_grpc import FilaAdminAsyncStub
+
+
+class AdminService:
+    """FilaAdmin over one connection: `await service.call(service.stub.ListQueues, request)`. Raises FilaError."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.call = connection.call
+        self.stub: FilaAdminAsyncStub = connection.methods(admin_pb2, "FilaAdmin")
+
+
+class AdminCalls:
+    """Methods that call FilaAdmin. All of them raise FilaError."""
+
+    def _admin(self) -> AdminService:
+        raise NotImplementedError
+
+
+def moment(stamp: Timestamp) -> datetime:
+    """A point in time, in UTC."""
+    return stamp.ToDatetime(UTC)
