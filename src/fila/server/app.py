@@ -4,7 +4,8 @@ import asyncio
 import gc
 import signal
 import time
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 
 import structlog
 from grpc_health.v1 import health, health_pb2
@@ -14,24 +15,34 @@ from fila.broker.engine import Engine
 from fila.broker.journal import Journal
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
-from fila.config import Config, ServerConfig
+from fila.config import Config, ServerConfig, StorageConfig
 from fila.core.errors import StoreUnusable
-from fila.server import admin, codec, service
+from fila.metrics.http import CONNECTIONS, Wrap
+from fila.server import admin, auth, message_codec, service
+from fila.server.access import Gate
+from fila.server.busy_poll import BusyPoll
+from fila.server.certificates import Certificates
 from fila.server.clock import SteadyClock
+from fila.server.description import Description
+from fila.server.handshake_log import HandshakeLog
 from fila.server.interceptor import guarded
+from fila.server.page_access import PageAccess
+from fila.server.protected_mode import ProtectedMode
 from fila.server.reading import Reading
 from fila.server.standard import Health, health_methods, reflection_methods
 from fila.server.streams import Streams
-from fila.server.vigil import Vigil
-from fila.storage.folder import Folder
-from fila.storage.rocks import RocksStorage
+from fila.storage.base import Storage
+from fila.storage.opening import open_store
+from fila.telemetry.loop_watchdog import LoopWatchdog
 from fila.telemetry.telemetry import Telemetry
-from fila.telemetry.turns import Turns
-from fila.v1 import admin_pb2, service_pb2
+from fila.v1 import admin_pb2, auth_pb2, service_pb2
 from fila.wire import server as wire
 from fila.wire.address import split_address
-from fila.wire.connection import Limits
-from fila.wire.room import Shares
+from fila.wire.handshakes import Handshakes
+from fila.wire.limits import Limits
+from fila.wire.memory_quota import Shares
+from fila.wire.time_slice import RoundRobin
+from fila.wire.tls_layer import TlsLayer
 
 log = structlog.get_logger(__name__)
 
@@ -39,14 +50,15 @@ BATCH_BYTES = 16 << 20
 """The largest request. A batch may hold several payloads of the largest size."""
 
 STORE_CHECK_S = 0.25
-"""How often it is checked that the store is still there, how much room it has, and what the wall clock says."""
+"""How often it is checked that the store is still there, how much disk space is free, and what the wall clock says."""
 
 STREAM_WINDOW = 1 << 20
-"""What a caller may send without asking, on each call: larger requests get their room when there is some. It is the
-largest batch of the SDK: with 64 KiB each batch waited for a round trip, and a producer lost a quarter of its speed."""
+"""The flow-control window of each call. A larger request gets a larger window when there is memory for all of it. It is
+the largest batch of the SDK: with 64 KiB each batch waited for a round trip, and a producer lost a quarter of its
+speed."""
 
 WORK_BYTES = 16 << 20
-"""Requests that are decoded and not answered yet; more wait outside, the small ones first."""
+"""Requests that are decoded and not answered yet. Beyond that they wait, the small ones first."""
 
 EXIT_DEFECT = 70
 """As in sysexits.h: an internal software error."""
@@ -56,14 +68,19 @@ PRODUCERS = "fila.producers"
 """The name under which a health check asks whether messages are taken: not while the disk is full."""
 
 ADMIN_SERVICE = admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name
+AUTH_SERVICE = auth_pb2.DESCRIPTOR.services_by_name["FilaAuth"].full_name
 
 
 class Server:
     """A broker with its store and its gRPC server. Starts in `start`, stops in `stop`, in this order and no other."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, open_store: Callable[[StorageConfig], Storage] = open_store) -> None:
         self._config = config
-        self._turns = Turns(config.server.slow_turn_ms)
+        self._open_store = open_store
+        self._turns = LoopWatchdog(config.server.slow_turn_ms)
+        self._certificates = Certificates(config.tls) if config.tls.enabled else None
+        self._handshake_log = HandshakeLog()
+        self._protected_mode = ProtectedMode(config.server, self._has_credentials)
         self._full = False
         self._store_timer: asyncio.TimerHandle | None = None
         self.port = 0
@@ -74,18 +91,14 @@ class Server:
         return self._broker.failed
 
     async def start(self) -> None:
-        """Raises StoreUnusable, or OSError when the address is taken."""
+        """Raises StoreUnusable, SettingsError for certificates, or OSError when the address is taken."""
         began = time.perf_counter()
         config = self._config
-        storage = config.storage
-        store = RocksStorage(
-            Path(storage.data_dir),
-            durability=storage.durability,
-            write_buffer_bytes=storage.write_buffer_bytes,
-            block_cache_bytes=storage.block_cache_bytes,
-            min_free_bytes=storage.min_free_bytes,
-        )
-        _log_permissions(store.folder)
+        if self._certificates is not None:
+            self._certificates.load()
+        store = self._open_store(config.storage)
+        for notice in store.notices:
+            log.warning(notice.text, files=notice.files)
         try:
             state = recover(store, store.node, config.limits, _scripting(config))
             journal = Journal(store, config.journal)
@@ -96,9 +109,13 @@ class Server:
         self._clock = SteadyClock(not_before=state.clock_mark)
         self._broker = Broker(Engine(state, store, config.scheduler, journal), store, self._clock)
         if config.server.stay_awake_us:
-            self._broker.after_tick = Vigil(config.server.stay_awake_us / 1e6).begin
+            self._broker.after_tick = BusyPoll(config.server.stay_awake_us / 1e6).begin
         self._broker.on_turn = self._turns.ended
-        self._telemetry = Telemetry(config.telemetry, self._broker, f"{store.node:014x}", self._turns)
+        self._gate = Gate(self._broker)
+        pages = PageAccess(config.tls, self._protected_mode, self._gate)
+        instance = f"{store.node:014x}"
+        wrap = None if self._certificates is None else self._secure_pages(self._certificates)
+        self._telemetry = Telemetry(config.telemetry, self._broker, instance, self._turns, pages.refuse, wrap)
         try:
             await self._telemetry.start()
             await self._listen()
@@ -108,10 +125,32 @@ class Server:
             self._broker.close()
             raise
         self._watch_store()
+        if self._certificates is not None:
+            self._certificates.watch()
         waiting = sum(queue.depth + len(queue.leases) for queue in state.queues.values())
         seconds = round(time.perf_counter() - began, 3)
         log.info("recovered", queues=len(state.queues), messages=waiting, seconds=seconds)
         log.info("listening", address=config.server.listen_addr, port=self.port)
+        self._protected_mode.log_state()
+
+    def _has_credentials(self) -> bool:
+        """Whether every caller has to show who it is."""
+        return self._config.tls.client_auth == "required" or self._broker.state.access.enforced
+
+    def _secure_pages(self, certificates: Certificates) -> Wrap:
+        """TLS for the HTTP port."""
+        handshakes = Handshakes(RoundRobin(asyncio.get_running_loop()), self._handshake_log.failed, CONNECTIONS)
+
+        def wrap(protocol: asyncio.Protocol) -> TlsLayer:
+            secure = partial(certificates.http().wrap_bio, server_side=True)
+            return TlsLayer(protocol, secure, _ignore, handshakes)
+
+        return wrap
+
+    def renew_certificates(self) -> None:
+        """Take up new certificate files now."""
+        if self._certificates is not None:
+            self._certificates.renew(always=True)
 
     def _watch_store(self) -> None:
         """Look after the store, now and again and again: it may be taken away under a running server."""
@@ -120,8 +159,9 @@ class Server:
         except StoreUnusable as lost:
             self._broker.fail(lost)
         else:
-            self._tell_room()
+            self._report_disk_space()
             self._follow_wall_clock()
+            self._gate.look_after()
             self._store_timer = asyncio.get_running_loop().call_later(STORE_CHECK_S, self._watch_store)
 
     def _follow_wall_clock(self) -> None:
@@ -129,8 +169,8 @@ class Server:
         if was_set:
             log.warning("the wall clock was set: delays and leases go on as they were", by_ms=was_set // 1_000_000)
 
-    def _tell_room(self) -> None:
-        """Say when producers begin to be refused because the disk is full, and when they are taken again."""
+    def _report_disk_space(self) -> None:
+        """Log when producers begin to be refused because the disk is full, and when they are accepted again."""
         refusal = self._store.refusal()
         if self._full == (refusal is not None):
             return
@@ -138,19 +178,22 @@ class Server:
         if refusal is not None:
             log.warning("producers are refused", reason=str(refusal))
         else:
-            log.info("there is room again: producers are taken", free_bytes=self._store.free_bytes())
+            log.info("disk space is available again: producers are accepted", free_bytes=self._store.free_bytes())
         status = health_pb2.HealthCheckResponse
         self._health.set(PRODUCERS, status.NOT_SERVING if self._full else status.SERVING)
 
     async def stop(self) -> None:
         """Finish and flush what was accepted, end streams with UNAVAILABLE, close the store."""
         self._health.stop()
+        self._gate.write_use()
         stopped = asyncio.create_task(self._server.stop(self._config.server.shutdown_grace_ms / 1000))
         self._broker.stop()
         self._streams.stop()
         await stopped
         if self._store_timer is not None:
             self._store_timer.cancel()
+        if self._certificates is not None:
+            self._certificates.stop()
         self._broker.close()
         await self._telemetry.stop()
         log.info("stopped")
@@ -158,14 +201,17 @@ class Server:
     async def _listen(self) -> None:
         config = self._config
         self._streams = Streams()
-        hot = service.FilaService(self._broker, self._streams, config.limits, self._telemetry.tracer)
-        slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua)
-        self._health = Health(HOT_SERVICE, ADMIN_SERVICE, PRODUCERS)
+        gate = self._gate
+        hot = service.FilaService(self._broker, self._streams, config.limits, gate, self._telemetry.tracer)
+        description = Description(config, self._protected_mode, self._certificates, self._broker)
+        slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua, gate, description.write)
+        self._health = Health(HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, PRODUCERS)
         methods = {
-            **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker), config.limits)),
-            **guarded(ADMIN_SERVICE, admin.methods(slow)),
+            **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker), config.limits), gate),
+            **guarded(ADMIN_SERVICE, admin.methods(slow), gate),
+            **guarded(AUTH_SERVICE, auth.methods(auth.FilaAuth(self._broker, gate)), gate),
             **health_methods(self._health),
-            **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, health.SERVICE_NAME)),
+            **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, health.SERVICE_NAME)),
         }
         largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
         self._server = wire.Server(
@@ -173,16 +219,23 @@ class Server:
             Limits(max_message_bytes=largest, stream_window=STREAM_WINDOW),
             on_turn=self._turns.ended,
             quotas=_quotas(config.server, largest),
+            refuse_peer=self._protected_mode.refuse_peer,
+            on_handshake_failed=self._handshake_log.failed,
         )
         address = config.server.listen_addr
         try:
-            self.port = await self._server.listen(*split_address(address))
+            tls = None if self._certificates is None else self._certificates.grpc
+            self.port = await self._server.listen(*split_address(address), tls)
         except (OSError, ValueError) as cause:
             raise OSError(f"cannot listen on {address}: is it in use?") from cause
 
 
+def _ignore(_: object) -> None:
+    pass
+
+
 def _quotas(config: ServerConfig, largest: int) -> wire.Quotas:
-    """One connection can always bring the largest request, and two of them never fill the room."""
+    """One connection can always bring the largest request, and two of them never use up the memory quota."""
     held = max(config.max_held_bytes, 4 * largest)
     return wire.Quotas(
         connections=config.max_connections,
@@ -190,13 +243,6 @@ def _quotas(config: ServerConfig, largest: int) -> wire.Quotas:
         shares=Shares(held, held * 3 // 4, held * 3 // 8),
         work_bytes=max(WORK_BYTES, largest),
     )
-
-
-def _log_permissions(folder: Folder) -> None:
-    if folder.tightened:
-        log.warning("others could read the store; now only its owner can", files=folder.tightened)
-    if folder.still_open:
-        log.warning("others can read the store: its files belong to another user", files=folder.still_open)
 
 
 def _scripting(config: Config) -> Scripting:
@@ -207,7 +253,7 @@ def _scripting(config: Config) -> Scripting:
     def broken(queue: str, reason: str) -> None:
         log.error("the script of a queue can no longer be used and is left out", queue=queue, reason=reason)
 
-    return Scripting(config.lua, codec.read_body, on_open=opened, on_broken=broken)
+    return Scripting(config.lua, message_codec.read_body, on_open=opened, on_broken=broken)
 
 
 def _calm_garbage_collector() -> None:
@@ -230,6 +276,7 @@ async def serve(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     server = Server(config)
+    loop.add_signal_handler(signal.SIGHUP, server.renew_certificates)
     await server.start()
     _calm_garbage_collector()
     server.failed.add_done_callback(lambda _: stop.set())

@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Callable
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
-from fila.broker.broker import Broker, Seen
-from fila.broker.commands import Place
+from fila.broker.broker import Broker
+from fila.broker.commands import Location
+from fila.broker.operators import Seen
 from fila.broker.queue import QueueState
 from fila.broker.search import EVERYWHERE, NEWEST_POSSIBLE, Match, Query
 from fila.core.errors import InvalidArgument
 from fila.core.ids import NS_PER_MS, MessageIds
 from fila.core.lifecycle import State
-from fila.server.codec import write_attempt, write_death
+from fila.server.delivery_codec import write_attempt, write_death
+from fila.server.timestamps import timestamp
 from fila.storage import codec
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import messages_pb2, service_pb2
@@ -41,16 +41,16 @@ _DIGITS = 16
 def read_filter(chosen: pb.MessageFilter, ids: MessageIds, now: int, states: frozenset[State] = EVERYWHERE) -> Query:
     """Which messages are meant, of those in some states. Raises InvalidArgument."""
     if len(chosen.message_ids) > MAX_IDS:
-        raise InvalidArgument(f"message_ids must not be more than {MAX_IDS}")
+        raise InvalidArgument(f"at most {MAX_IDS} message_ids are allowed, {len(chosen.message_ids)} were given")
     if len(chosen.headers) > MAX_HEADER_MATCHES:
-        raise InvalidArgument(f"headers must not be more than {MAX_HEADER_MATCHES}")
+        raise InvalidArgument(f"at most {MAX_HEADER_MATCHES} headers are allowed, {len(chosen.headers)} were given")
     if len(chosen.states) > MAX_STATES:
-        raise InvalidArgument(f"states must not be more than {MAX_STATES}")
+        raise InvalidArgument(f"at most {MAX_STATES} states are allowed, {len(chosen.states)} were given")
     given = frozenset(_STATES.get(number, State.NONE) for number in chosen.states)
     if not given <= EVERYWHERE:
         raise InvalidArgument("states must be ready, delayed or leased")
     if not given <= states:
-        raise InvalidArgument("leased messages stay where they are: states must be ready or delayed")
+        raise InvalidArgument("states must be ready or delayed: messages that a consumer holds cannot be moved")
     low = max(0, now - chosen.max_age_ms * NS_PER_MS) if chosen.max_age_ms else 0
     high = max(0, now - chosen.min_age_ms * NS_PER_MS) if chosen.min_age_ms else NEWEST_POSSIBLE
     seqs = None
@@ -84,7 +84,7 @@ def read_cursor(text: str, count: int) -> list[int] | None:
         return None
     digits = [text[at : at + _DIGITS] for at in range(0, len(text), _DIGITS)]
     if len(text) != count * _DIGITS or not all(char in "0123456789abcdef" for char in text):
-        raise InvalidArgument("the cursor is not one that an answer gave")
+        raise InvalidArgument("invalid cursor: pass the cursor of an earlier response")
     return [int(number, 16) for number in digits]
 
 
@@ -101,55 +101,51 @@ class Page:
 
     async def write(self, seen: Seen) -> pb.PeekResponse:
         response = pb.PeekResponse()
-        position, room = seen.position, PAGE_BYTES
-        for count, (place, record) in enumerate(seen.matches, 1):
+        position, left = seen.position, PAGE_BYTES
+        for count, (location, record) in enumerate(seen.matches, 1):
             if not count % WRITTEN_AT_ONCE:
                 await asyncio.sleep(0)  # others come in between
-            message = self._write(seen.queue, Match(place, record))
-            room -= message.ByteSize()
-            if room < 0 and response.messages:
+            message = self._write(seen.queue, Match(location, record))
+            left -= message.ByteSize()
+            if left < 0 and response.messages:
                 break
             response.messages.append(message)
-            position = place.seq
+            position = location.seq
         if len(response.messages) == len(seen.matches):
             position = seen.position
         response.cursor = "" if position is None else write_cursor(position)
         return response
 
     def _write(self, queue: QueueState, match: Match) -> pb.PeekedMessage:
-        place, record = match
+        location, record = match
         assert record is not None
         head = codec.head_of(record)
         message = messages_pb2.Message.FromString(record[len(head) :])
         size = len(message.payload)
         message.payload = message.payload[: self._payload_bytes]
-        message.id = self._broker.state.ids.text(place.seq)
-        self._add_metadata(message.metadata, queue, place, head)
-        message.timestamps.enqueued_at.FromNanoseconds(place.seq)
+        message.id = self._broker.state.ids.text(location.seq)
+        self._add_metadata(message.metadata, queue, location, head)
+        message.timestamps.enqueued_at.FromNanoseconds(location.seq)
         peeked = pb.PeekedMessage(
-            message=message, state=_NUMBERS[place.state], payload_size=size, until=_timestamp(place.until)
+            message=message,
+            state=_NUMBERS[location.state],
+            payload_size=size,
+            until=timestamp(location.until) if location.until else None,
         )
         if not message.metadata.HasField("dead_letter"):
-            peeked.attempts.extend(write_attempt(*failed) for failed in self._broker.failures_of(queue, place.seq))
+            failures = self._broker.records.failures_of(queue, location.seq)
+            peeked.attempts.extend(write_attempt(*failed) for failed in failures)
         return peeked
 
     def _add_metadata(
-        self, metadata: messages_pb2.MessageMetadata, queue: QueueState, place: Place, head: bytes
+        self, metadata: messages_pb2.MessageMetadata, queue: QueueState, location: Location, head: bytes
     ) -> None:
-        metadata.fairness_key = place.key
+        metadata.fairness_key = location.key
         metadata.weight, metadata.cost, throttle_keys = codec.read_head(head)
         metadata.throttle_keys.extend(throttle_keys)
-        metadata.attempt_count = queue.attempts.get(place.seq, 0)
+        metadata.attempt_count = queue.attempts.get(location.seq, 0)
         metadata.queue_id = queue.name
-        metadata.priority = place.priority
-        death = self._broker.death_of(queue, place.seq) if queue.record.source else None
+        metadata.priority = location.priority
+        death = self._broker.records.death_of(queue, location.seq) if queue.record.source else None
         if death is not None:
             metadata.dead_letter.CopyFrom(write_death(death))
-
-
-def _timestamp(ns: int) -> Timestamp | None:
-    if not ns:
-        return None
-    stamp = Timestamp()
-    stamp.FromNanoseconds(ns)
-    return stamp

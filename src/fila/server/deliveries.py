@@ -11,35 +11,36 @@ from itertools import repeat
 from fila.broker.broker import Broker
 from fila.broker.commands import Parting
 from fila.broker.queue import QueueState
+from fila.core.errors import KeyEnded
 from fila.core.hands import Hands
 from fila.core.leases import Grant
-from fila.server import codec
+from fila.server.delivery_codec import DeliveryWriter
 from fila.server.trace import caller_of
-from fila.server.types import Context
+from fila.server.types import ServerCall
 from fila.telemetry.tracing import Tracer
 from fila.v1 import service_pb2
-from fila.wire.context import RESPONSE_BYTES
+from fila.wire.server_call import RESPONSE_BYTES
 from fila.wire.stream import EOF
 
 VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
 """The metadata by which a consumer learns how long its leases last."""
 
 
-def room_for(broker: Broker, queue: QueueState, usual: int) -> int:
-    """How much room a response with messages of a queue needs: a large message is a response by itself."""
+def response_bytes(broker: Broker, queue: QueueState, usual: int) -> int:
+    """How much memory a response with messages of a queue needs: a large message is a response by itself."""
     return max(usual, broker.state.limits.max_payload_bytes) if queue.large else usual
 
 
 class Deliveries:
     """One Lease or Consume stream. Served by callbacks: what is granted leaves in the turn of its tick."""
 
-    def __init__(self, broker: Broker, context: Context, tracer: Tracer | None, hands: Hands | None = None) -> None:
+    def __init__(self, broker: Broker, call: ServerCall, tracer: Tracer | None, hands: Hands | None = None) -> None:
         self.reason: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Raises why there will be no more."""
         self._broker = broker
-        self._context = context
+        self._call = call
         self._tracer = tracer
-        self._caller = caller_of(context) if tracer is not None else None
+        self._caller = caller_of(call) if tracer is not None else None
         self._responses: Iterator[bytes] = iter(())
         self._hands = hands
         self._told_ms = 0
@@ -50,22 +51,26 @@ class Deliveries:
         parting = Parting.LEFT
         try:
             self._told_ms = self._subscription.queue.record.visibility_timeout_ms
-            await self._context.send_initial_metadata(((VISIBILITY_TIMEOUT, str(self._told_ms)),))
-            self._context.on_writable = self.granted
+            await self._call.send_initial_metadata(((VISIBILITY_TIMEOUT, str(self._told_ms)),))
+            self._call.on_writable = self.granted
             if self._hands is not None:
-                self._context.on_readable = self._heard
+                self._call.on_readable = self._heard
                 self._heard()
-            await self.reason
-            parting = Parting.PAUSED
+            try:
+                await self.reason
+                parting = Parting.PAUSED
+            except KeyEnded:  # a client whose key was exchanged comes back with the new one
+                parting = Parting.KEPT
+                raise
         finally:
-            self._context.on_writable = self._context.on_readable = None
-            self._broker.unsubscribe(self._subscription, Parting.LOST if self._context.connection_lost else parting)
+            self._call.on_writable = self._call.on_readable = None
+            self._broker.unsubscribe(self._subscription, Parting.LOST if self._call.connection_lost else parting)
 
     def _heard(self) -> None:
         """The caller says how much its application was handed, or that it wants no more."""
         assert self._hands is not None
         try:
-            while not self.reason.done() and (request := self._context.take()) is not None:
+            while not self.reason.done() and (request := self._call.take()) is not None:
                 if request is EOF:
                     self.reason.set_result(None)
                 else:
@@ -76,14 +81,14 @@ class Deliveries:
     def granted(self) -> None:
         """Send while the caller takes it."""
         try:
-            while not self.reason.done() and self._context.ready_to_send(self._room()):
+            while not self.reason.done() and self._call.ready_to_send(self._reserve()):
                 response = next(self._responses, None)
                 if response is not None:
-                    self._context.send(response)
+                    self._call.send(response)
                     continue
                 grant = self._subscription.take()
                 if grant is None:
-                    self._context.send_nothing()
+                    self._call.send_nothing()
                     return
                 self._responses = self._encoded(grant)
         except asyncio.CancelledError:
@@ -91,12 +96,12 @@ class Deliveries:
         except Exception as error:  # noqa: BLE001  # whatever it is, it ends this stream and no other
             self.ended(error)
 
-    def _room(self) -> int:
-        """Only large messages have to wait for room: others never exceed the window by much."""
-        return room_for(self._broker, self._subscription.queue, 0)
+    def _reserve(self) -> int:
+        """Only large messages have to reserve memory: others never exceed the window by much."""
+        return response_bytes(self._broker, self._subscription.queue, 0)
 
     def flush(self) -> None:
-        self._context.flush()
+        self._call.flush()
 
     def ended(self, reason: Exception) -> None:
         if not self.reason.done():
@@ -104,13 +109,13 @@ class Deliveries:
 
     def _encoded(self, grant: Grant) -> Iterator[bytes]:
         broker, queue = self._broker, self._subscription.queue
-        death_of = partial(broker.death_of, queue) if queue.record.source else None
+        death_of = partial(broker.records.death_of, queue) if queue.record.source else None
         leased_at = broker.now()
         isolation = max(map(queue.suspicion.get, grant.members, repeat(0))) if queue.suspicion else 0
-        writer = codec.DeliveryWriter(broker.state.ids, grant.token, leased_at, queue.attempts, death_of, isolation)
+        writer = DeliveryWriter(broker.state.ids, grant.token, leased_at, queue.attempts, death_of, isolation)
         size = 0
         parts = self._news()
-        for messages in broker.read(queue, grant):
+        for messages in broker.records.read(queue, grant):
             more = sum(len(record) for _, _, record in messages)
             if size and size + more > RESPONSE_BYTES:
                 response, size, parts = b"".join(parts), 0, []

@@ -1,4 +1,6 @@
-"""What every call has in common: a refusal becomes a status, anything else is logged and becomes INTERNAL."""
+"""What every call has in common: its caller is looked up and its right checked; a refusal becomes a status, anything
+else is logged and becomes INTERNAL.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -6,10 +8,13 @@ from typing import Any
 
 import structlog
 
-from fila.core.errors import BrokerError, StoreFailed
+from fila.auth.rights import Permission
+from fila.core.errors import BrokerError, KeyEnded, StoreFailed, Unauthenticated
+from fila.server.access import Gate
+from fila.server.access_table import RULES, Rule, When
 from fila.server.status import status_of
-from fila.server.types import Context, Method, Methods
-from fila.wire.context import Aborted, Handler
+from fila.server.types import Method, Methods, ServerCall
+from fila.wire.method import Aborted, Handler
 from fila.wire.status import StatusCode
 
 log = structlog.get_logger(__name__)
@@ -17,32 +22,46 @@ log = structlog.get_logger(__name__)
 REFUSAL_MARK = "fila-error"
 
 
-def guarded(service: str, methods: Methods) -> dict[str, Method]:
-    """The methods of one of our services by their paths, each wrapped."""
+def guarded(service: str, methods: Methods, gate: Gate) -> dict[str, Method]:
+    """The methods of one of our services by their paths, each wrapped. Raises KeyError for one that has no rule."""
     guarded: dict[str, Method] = {}
     for name, method in methods.items():
         path = f"/{service}/{name}"
-        guarded[path] = replace(method, handler=_guarded(method.handler, path))
+        guarded[path] = replace(method, handler=_guarded(method.handler, path, RULES[path], gate))
     return guarded
 
 
-def _guarded(handler: Handler, path: str) -> Handler:
-    async def call(request: Any, context: Context) -> Any:
+def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate) -> Handler:
+    needs = rule.resource if rule.when is When.BEFORE else None
+    permission = rule.permission or Permission.ADMIN
+
+    async def handle(request: Any, call: ServerCall) -> Any:
         try:
+            access = gate.enter(call)
             if isinstance(request, BrokerError):  # it was refused before it was decoded
                 raise request
-            return await handler(request, context)
+            if needs is not None and access.restricted:
+                access.require(permission, needs(request))
+            return await handler(request, call)
         except BrokerError as error:
             code, text, kind = status_of(error), str(error), type(error).__name__
             if isinstance(error, StoreFailed):
                 log.warning("the store failed", method=path, error=kind, reason=str(error.__cause__))
-        except (Aborted, asyncio.CancelledError):
+            elif isinstance(error, Unauthenticated) and not isinstance(error, KeyEnded):
+                await gate.slow_down(call)
+        except asyncio.CancelledError:
+            if access.ended is None:
+                raise
+            code, text, kind = status_of(access.ended), str(access.ended), type(access.ended).__name__
+        except Aborted:
             raise
         except Exception:
             log.exception("call failed", method=path)
             code, kind = StatusCode.INTERNAL, "Defect"
             text = "the broker failed to handle the call; its log says why"
+        finally:
+            gate.leave(call)
         # The mark tells a refusal from a failure of the connection.
-        return await context.abort(code, text, ((REFUSAL_MARK, kind),))
+        return await call.abort(code, text, ((REFUSAL_MARK, kind),))
 
-    return call
+    return handle

@@ -8,7 +8,7 @@ import asyncio
 
 from fila.broker.broker import Broker
 from fila.core.errors import InvalidArgument, NotNow, ShuttingDown
-from fila.server.types import Context
+from fila.server.types import ServerCall
 from fila.storage.journal import Field, Record, Section
 from fila.v1 import admin_pb2 as pb
 
@@ -30,19 +30,21 @@ _COLUMNS = {
 }
 
 
-async def read_journal(broker: Broker, request: pb.ReadJournalRequest, context: Context) -> None:
+async def read_journal(broker: Broker, request: pb.ReadJournalRequest, call: ServerCall) -> None:
     """Raises InvalidArgument, NotNow or ShuttingDown."""
     journal = broker.journal
     if request.from_seq and request.last:
-        raise InvalidArgument("from_seq and last exclude each other")
+        raise InvalidArgument("from_seq and last cannot both be set")
     if request.follow and not journal.enabled:
-        raise NotNow("the journal is off, so nothing will come: set journal.enabled in the server's configuration")
+        raise NotNow(
+            "the journal is off, so there is nothing to follow; set journal.enabled in the server's configuration"
+        )
     reading = _Reading(broker, request)
-    await context.write(reading.header())
+    await call.write(reading.header())
     while not reading.done:
-        await context.room()
+        await call.until_ready()
         response = reading.next()
-        await context.write(response)
+        await call.write(response)
         await asyncio.sleep(0)  # what the broker is there for goes first
         while reading.at_end and not reading.done:
             if not broker.ready:

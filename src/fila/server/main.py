@@ -8,8 +8,9 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from fila.config import Config, ConfigError, load
+from fila.config import Config, load
 from fila.core.errors import BrokerError
+from fila.settings import SettingsError
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
 
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logs.configure(config.log)
         os.umask(0o077)  # the store is for its owner alone
         uvloop.run(serve(config))
-    except ConfigError as error:
+    except SettingsError as error:
         return _fail(EXIT_USAGE, str(error))
     except ModuleNotFoundError as error:
         return _fail(EXIT_FAILED, f"the server needs the package {error.name}: pip install 'fila[server]'")
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def configure(arguments: Sequence[str] | None) -> Config:
-    """The configuration: file, then environment, then the command line. Raises ConfigError."""
+    """The configuration: file, then environment, then the command line. Raises SettingsError."""
     parser = argparse.ArgumentParser(
         prog="fila-server",
         description="The Fila message broker.",
@@ -51,15 +52,20 @@ def configure(arguments: Sequence[str] | None) -> Config:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings (default: fila.toml, /etc/fila/fila.toml)"
+        "--config", type=Path, metavar="FILE", help="the configuration file (default: fila.toml, /etc/fila/fila.toml)"
     )
     parser.add_argument("--listen", metavar="ADDR", help="address and port to serve (default: 0.0.0.0:5555)")
+    parser.add_argument(
+        "--insecure", action="store_true", help="serve other machines although neither keys nor certificates are set up"
+    )
     parser.add_argument("--data-dir", metavar="DIR", help="where messages are kept (default: data)")
     parser.add_argument("--version", action="version", version=f"fila-server {version('fila')}")
     options = parser.parse_args(arguments)
     config = load(options.config, os.environ)
     if options.listen is not None:
         config = replace(config, server=replace(config.server, listen_addr=options.listen))
+    if options.insecure:
+        config = replace(config, server=replace(config.server, insecure=True))
     if options.data_dir is not None:
         config = replace(config, storage=replace(config.storage, data_dir=options.data_dir))
     return config

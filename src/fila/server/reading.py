@@ -5,17 +5,18 @@ from collections.abc import Iterable
 from functools import partial
 
 from fila.broker.broker import Broker
+from fila.broker.grants import token_text
 from fila.broker.queue import QueueState
-from fila.broker.reading import Piece, Wanted
+from fila.broker.reading import Wanted
+from fila.broker.records import Piece
 from fila.broker.search import NEWEST_POSSIBLE, Query
-from fila.broker.settle import token_text
 from fila.core.claims import Claim, ClaimState
 from fila.core.lifecycle import State
-from fila.server.codec import BareWriter, DeliveryWriter
-from fila.server.deliveries import room_for
-from fila.server.types import Context
+from fila.server.deliveries import response_bytes
+from fila.server.delivery_codec import BareWriter, DeliveryWriter
+from fila.server.types import ServerCall
 from fila.v1 import service_pb2 as pb
-from fila.wire.context import RESPONSE_BYTES
+from fila.wire.server_call import RESPONSE_BYTES
 
 _STATES = {ClaimState.OPEN: pb.CLAIM_STATE_OPEN, ClaimState.EXPIRED: pb.CLAIM_STATE_EXPIRED}
 
@@ -30,7 +31,7 @@ class Reading:
         #: producers have theirs in between. A response of 4 MiB takes some 5 ms.
         self._turn = asyncio.Lock()
 
-    async def claim(self, request: pb.ClaimRequest, _: Context) -> pb.ClaimResponse:
+    async def claim(self, request: pb.ClaimRequest, _: ServerCall) -> pb.ClaimResponse:
         claim = await self._readers.claim(
             Wanted(
                 request.queue,
@@ -46,18 +47,18 @@ class Reading:
         ready = self._broker.state.queue(request.queue).ready
         return pb.ClaimResponse(claim=None if claim is None else self._write(claim), ready=ready)
 
-    async def describe_claim(self, request: pb.DescribeClaimRequest, _: Context) -> pb.DescribeClaimResponse:
+    async def describe_claim(self, request: pb.DescribeClaimRequest, _: ServerCall) -> pb.DescribeClaimResponse:
         claim = self._readers.describe(request.queue, request.group, request.number)
         return pb.DescribeClaimResponse(claim=self._write(claim))
 
-    async def read_claim(self, request: pb.ReadClaimRequest, context: Context) -> None:
+    async def read_claim(self, request: pb.ReadClaimRequest, call: ServerCall) -> None:
         claim, pieces = self._readers.read(request.queue, request.group, request.number, request.low, request.high)
         queue = self._broker.state.queue(request.queue)
         response = _Response(None if request.bare else self._writer(queue, claim.token, claim.made_at))
-        await context.send_initial_metadata(())
+        await call.send_initial_metadata(())
         behind = 0
         while True:
-            await context.room(room_for(self._broker, queue, RESPONSE_BYTES))
+            await call.until_ready(response_bytes(self._broker, queue, RESPONSE_BYTES))
             async with self._turn:
                 await asyncio.sleep(0)
                 piece, position = next(pieces, ([], behind))
@@ -65,21 +66,21 @@ class Reading:
                 break
             size = _bytes(piece)
             if response.is_full_with(size):
-                await context.write(response.take(pb.ReadClaimResponse(next=behind)))
+                await call.write(response.take(pb.ReadClaimResponse(next=behind)))
             response.add(piece, size)
             behind = position
         if response.size:
-            await context.write(response.take(pb.ReadClaimResponse(next=behind)))
+            await call.write(response.take(pb.ReadClaimResponse(next=behind)))
 
-    async def ack_claims(self, request: pb.AckClaimsRequest, _: Context) -> pb.AckClaimsResponse:
+    async def ack_claims(self, request: pb.AckClaimsRequest, _: ServerCall) -> pb.AckClaimsResponse:
         acked = await self._readers.ack(request.queue, request.group, request.upto, request.epoch)
         return pb.AckClaimsResponse(messages=acked.messages, expired=acked.expired)
 
-    async def extend_claims(self, request: pb.ExtendClaimsRequest, _: Context) -> pb.ExtendClaimsResponse:
+    async def extend_claims(self, request: pb.ExtendClaimsRequest, _: ServerCall) -> pb.ExtendClaimsResponse:
         done = await self._readers.extend(request.queue, request.group, request.lease_ms, request.epoch)
         return pb.ExtendClaimsResponse(extended=done.extended, expired=done.expired)
 
-    async def claim_floor(self, request: pb.ClaimFloorRequest, _: Context) -> pb.ClaimFloorResponse:
+    async def claim_floor(self, request: pb.ClaimFloorRequest, _: ServerCall) -> pb.ClaimFloorResponse:
         floor = self._readers.floor(request.queue, request.group)
         return pb.ClaimFloorResponse(
             floor=floor.floor,
@@ -90,11 +91,11 @@ class Reading:
             delayed=floor.delayed,
         )
 
-    async def drop_group(self, request: pb.DropGroupRequest, _: Context) -> pb.DropGroupResponse:
+    async def drop_group(self, request: pb.DropGroupRequest, _: ServerCall) -> pb.DropGroupResponse:
         await self._readers.drop(request.queue, request.group)
         return pb.DropGroupResponse()
 
-    async def read_queue(self, request: pb.ReadQueueRequest, context: Context) -> None:
+    async def read_queue(self, request: pb.ReadQueueRequest, call: ServerCall) -> None:
         queue = self._broker.state.queue(request.queue)
         states = {State.READY}
         states |= set() if request.ready_only else {State.DELAYED}
@@ -102,11 +103,11 @@ class Reading:
         query = Query(low=request.low, high=request.high or NEWEST_POSSIBLE, states=frozenset(states))
         response = _Response(None if request.bare else self._writer(queue, None, 0))
         left = request.max_messages or NEWEST_POSSIBLE
-        await context.send_initial_metadata(())
+        await call.send_initial_metadata(())
         behind = 0
         found = self._readers.look(request.queue, query, request.part, request.parts or 1)
         while True:
-            await context.room(room_for(self._broker, queue, RESPONSE_BYTES))
+            await call.until_ready(response_bytes(self._broker, queue, RESPONSE_BYTES))
             async with self._turn:
                 await asyncio.sleep(0)
                 piece = await anext(found, None)
@@ -115,17 +116,17 @@ class Reading:
             for some in _by_size(piece[:left]):
                 size = _bytes(some)
                 if response.is_full_with(size):
-                    await context.write(response.take(pb.ReadQueueResponse(next=behind)))
+                    await call.write(response.take(pb.ReadQueueResponse(next=behind)))
                 response.add(some, size)
                 behind = some[-1][0] + 1
             left -= len(piece)
             if left <= 0:
                 break
         if response.size:
-            await context.write(response.take(pb.ReadQueueResponse(next=behind)))
+            await call.write(response.take(pb.ReadQueueResponse(next=behind)))
 
     def _writer(self, queue: QueueState, token: int | None, leased_at: int) -> DeliveryWriter:
-        death_of = partial(self._broker.death_of, queue) if queue.record.source else None
+        death_of = partial(self._broker.records.death_of, queue) if queue.record.source else None
         return DeliveryWriter(self._broker.state.ids, token, leased_at, queue.attempts, death_of)
 
     def _write(self, claim: Claim) -> pb.ClaimInfo:

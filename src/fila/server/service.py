@@ -1,4 +1,7 @@
-"""FilaService: the hot path. Each handler decodes, calls the broker, encodes."""
+"""FilaService: the hot path. Each handler decodes, calls the broker, encodes.
+
+docs/changing.md says where to go to add an RPC.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,17 +23,19 @@ from fila.broker.commands import (
     StageEnqueue,
     count_ids,
 )
-from fila.broker.transactions import check_parts
+from fila.broker.staging import check_parts
 from fila.config import KIB, MIB, LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.core.hands import Hands
-from fila.server import codec
+from fila.server import message_codec, settle_codec
+from fila.server.access import Access, Gate
+from fila.server.access_table import RULES
+from fila.server.decode_limits import excess_of_batch, excess_of_message, excess_of_settle
 from fila.server.deliveries import Deliveries
 from fila.server.reading import Reading
-from fila.server.shape import excess_of_batch, excess_of_message, excess_of_settle
 from fila.server.streams import Reply, Streams
 from fila.server.trace import adopt_trace, caller_of
-from fila.server.types import Context, Method, Methods, SmallMethod
+from fila.server.types import Method, Methods, ServerCall, SmallMethod
 from fila.telemetry.tracing import Parent, Tracer
 from fila.v1 import service_pb2 as pb
 from fila.wire.stream import EOF
@@ -42,47 +47,60 @@ SETTLE_WORK = 64
 """How much work a byte of a settle is beside a byte of a batch: an id has 38 bytes, and one that nobody holds is looked
 up in 60 us."""
 
+CONSUME = "/fila.v1.FilaService/Consume"
+
 Read = Callable[[bytes], Any]
 
 
 class FilaService:
     """The handlers of the contract's FilaService."""
 
-    def __init__(self, broker: Broker, streams: Streams, limits: LimitsConfig, tracer: Tracer | None = None) -> None:
+    def __init__(
+        self, broker: Broker, streams: Streams, limits: LimitsConfig, gate: Gate, tracer: Tracer | None = None
+    ) -> None:
         self._broker = broker
+        self._gate = gate
         self._tracer = tracer
         self._streams = streams
         self._limits = limits
 
-    async def enqueue(self, request: pb.EnqueueRequest, context: Context) -> pb.EnqueueResponse:
-        messages = [codec.read_message(request)]
-        adopt_trace(messages, context, self._limits)
-        (outcome,) = await self._enqueue(messages, context)
+    async def enqueue(self, request: pb.EnqueueRequest, call: ServerCall) -> pb.EnqueueResponse:
+        messages = [message_codec.read_message(request)]
+        adopt_trace(messages, call, self._limits)
+        access = self._gate.of(call)
+        if access.restricted:
+            messages = access.screen(messages)
+        (outcome,) = await self._enqueue(messages, call)
         if isinstance(outcome, BrokerError):
             raise outcome
         return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
 
-    async def enqueue_batch(self, batch: codec.Batch, context: Context) -> bytes:
+    async def enqueue_batch(self, batch: message_codec.Batch, call: ServerCall) -> bytes:
         request = batch.request
         messages = self._read_batch(request)
-        produced = Produced(request.producer_id, request.sequence, codec.digest(batch, messages))
-        adopt_trace(messages, context, self._limits)  # after the digest: a retry may be of another trace
-        outcomes = await self._enqueue(messages, context, produced)
-        return codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
+        produced = Produced(request.producer_id, request.sequence, message_codec.digest(batch, messages))
+        adopt_trace(messages, call, self._limits)  # after the digest: a retry may be of another trace
+        access = self._gate.of(call)
+        if access.restricted:
+            messages = access.screen(messages)
+        outcomes = await self._enqueue(messages, call, produced)
+        return message_codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
 
-    async def enqueue_stream(self, _: object, context: Context) -> None:
-        await self._streams.serve(context, partial(self._take_batch, self._caller(context)))
+    async def enqueue_stream(self, _: object, call: ServerCall) -> None:
+        await self._streams.serve(call, partial(self._take_batch, self._caller(call), self._gate.of(call)))
 
-    def _take_batch(self, caller: Parent | None, batch: codec.Batch, reply: Reply) -> None:
+    def _take_batch(self, caller: Parent | None, access: Access, batch: message_codec.Batch, reply: Reply) -> None:
         request = batch.request
         messages, sequence = self._read_batch(request), request.sequence
-        produced = Produced(request.producer_id, sequence, codec.digest(batch, messages))
+        produced = Produced(request.producer_id, sequence, message_codec.digest(batch, messages))
+        if access.restricted:
+            messages = access.screen(messages)
         began = self._broker.now()
 
         def encode(outcomes: Sequence[Outcome]) -> bytes:
             if self._tracer is not None:
                 self._tracer.enqueued(messages, outcomes, began, self._broker.now(), caller)
-            return codec.write_outcomes(self._broker.state.ids, outcomes, sequence)
+            return message_codec.write_outcomes(self._broker.state.ids, outcomes, sequence)
 
         traced = self._tracer is not None
         self._broker.submit(Enqueue(messages, partial(reply, encode), produced, traced))
@@ -90,26 +108,29 @@ class FilaService:
     def _read_batch(self, request: pb.EncodedEnqueueBatch | pb.EncodedStageEnqueue) -> list[Incoming]:
         """Raises LimitExceeded for too many messages, before it looks at any, or InvalidArgument."""
         check_batch_size(len(request.messages), self._limits)
-        return codec.read_batch(request, self._limits)
+        return message_codec.read_batch(request, self._limits)
 
-    def _caller(self, context: Context) -> Parent | None:
-        return caller_of(context) if self._tracer is not None else None
+    def _caller(self, call: ServerCall) -> Parent | None:
+        return caller_of(call) if self._tracer is not None else None
 
     async def _enqueue(
-        self, messages: list[Incoming], context: Context, produced: Produced = NOBODY
+        self, messages: list[Incoming], call: ServerCall, produced: Produced = NOBODY
     ) -> Sequence[Outcome]:
         if self._tracer is None:
             return await self._broker.enqueue(messages, produced)
         began = self._broker.now()
         outcomes = await self._broker.enqueue(messages, produced, traced=True)
-        self._tracer.enqueued(messages, outcomes, began, self._broker.now(), caller_of(context))
+        self._tracer.enqueued(messages, outcomes, began, self._broker.now(), caller_of(call))
         return outcomes
 
-    async def stage_enqueue(self, request: pb.EncodedStageEnqueue, _: Context) -> pb.StageEnqueueResponse:
+    async def stage_enqueue(self, request: pb.EncodedStageEnqueue, call: ServerCall) -> pb.StageEnqueueResponse:
         messages = self._read_batch(request)
+        access = self._gate.of(call)
+        if access.restricted:
+            access.screen_all(messages)
         committed = await self._broker.stage(
             lambda reply: StageEnqueue(
-                request.producer,
+                access.own(request.producer),
                 request.transaction,
                 request.part,
                 request.sequence,
@@ -121,45 +142,49 @@ class FilaService:
         return pb.StageEnqueueResponse(committed=committed)
 
     async def commit_transaction(
-        self, request: pb.CommitTransactionRequest, _: Context
+        self, request: pb.CommitTransactionRequest, call: ServerCall
     ) -> pb.CommitTransactionResponse:
         check_parts(len(request.parts))
         parts = [(part.part, part.messages) for part in request.parts]
-        before = await self._broker.commit_transaction(request.producer, request.transaction, parts)
+        producer = self._gate.of(call).own(request.producer)
+        before = await self._broker.commit_transaction(producer, request.transaction, parts)
         return pb.CommitTransactionResponse(committed_before=before)
 
-    async def lease(self, request: pb.LeaseRequest, context: Context) -> None:
+    async def lease(self, request: pb.LeaseRequest, call: ServerCall) -> None:
         if request.max_in_flight > self._limits.max_in_flight:
             raise InvalidArgument(f"max_in_flight must not exceed {self._limits.max_in_flight}")
-        deliveries = Deliveries(self._broker, context, self._tracer)
+        deliveries = Deliveries(self._broker, call, self._tracer)
+        self._gate.of(call).on_end = deliveries.ended
         await deliveries.serve(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
 
-    async def consume(self, _: object, context: Context) -> None:
-        request = await context.read()
+    async def consume(self, _: object, call: ServerCall) -> None:
+        request = await call.read()
         if request is EOF:
             raise InvalidArgument("the first request must name a queue")
+        self._gate.require_first(call, RULES[CONSUME], request)
         if request.max_in_flight > self._limits.max_in_flight:
             raise InvalidArgument(f"max_in_flight must not exceed {self._limits.max_in_flight}")
-        deliveries = Deliveries(self._broker, context, self._tracer, Hands())
+        deliveries = Deliveries(self._broker, call, self._tracer, Hands())
+        self._gate.of(call).on_end = deliveries.ended
         await deliveries.serve(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
 
-    async def ack(self, request: pb.AckRequest, context: Context) -> pb.AckResponse:
+    async def ack(self, request: pb.AckRequest, call: ServerCall) -> pb.AckResponse:
         group = AckGroup(request.queue, [request.message_id], request.lease_id)
-        _raise_first(await self._settle(context, [group], []))
+        _raise_first(await self._settle(call, [group], []))
         return pb.AckResponse()
 
-    async def nack(self, request: pb.NackRequest, context: Context) -> pb.NackResponse:
-        nack: Nack = codec.read_nack(request)
-        _raise_first(await self._settle(context, [], [nack]))
+    async def nack(self, request: pb.NackRequest, call: ServerCall) -> pb.NackResponse:
+        nack: Nack = settle_codec.read_nack(request)
+        _raise_first(await self._settle(call, [], [nack]))
         return pb.NackResponse()
 
-    async def extend_lease(self, request: pb.ExtendLeaseRequest, context: Context) -> pb.ExtendLeaseResponse:
+    async def extend_lease(self, request: pb.ExtendLeaseRequest, call: ServerCall) -> pb.ExtendLeaseResponse:
         group = ExtendGroup(request.queue, [request.message_id], request.lease_id, request.extend_ms)
-        _raise_first(await self._settle(context, [], [], [group]))
+        _raise_first(await self._settle(call, [], [], [group]))
         return pb.ExtendLeaseResponse()
 
-    async def settle(self, _: object, context: Context) -> None:
-        await self._streams.serve(context, partial(self._settle_batch, self._caller(context)))
+    async def settle(self, _: object, call: ServerCall) -> None:
+        await self._streams.serve(call, partial(self._settle_batch, self._caller(call), self._gate.of(call)))
 
     def _check_settle(self, request: pb.SettleRequest) -> None:
         """Raises LimitExceeded for a batch that is too large, before anything of it is read."""
@@ -167,26 +192,27 @@ class FilaService:
         named = count_ids(request.acks) + count_ids(request.extends)  # of few groups, as the line before has seen
         check_settle_size(len(request.nacks) + named, self._limits)
 
-    def _settle_batch(self, caller: Parent | None, request: pb.SettleRequest, reply: Reply) -> None:
+    def _settle_batch(self, caller: Parent | None, access: Access, request: pb.SettleRequest, reply: Reply) -> None:
         self._check_settle(request)
-        acks, extends = codec.read_acks(request.acks), codec.read_extends(request.extends)
-        nacks = [codec.read_nack(nack) for nack in request.nacks]
+        acks, extends = settle_codec.read_acks(request.acks), settle_codec.read_extends(request.extends)
+        nacks = [settle_codec.read_nack(nack) for nack in request.nacks]
+        denied = access.screen_settle(acks, nacks, extends) if access.restricted else []
         sequence, began = request.sequence, self._broker.now()
         settling = self._tracer.settling(acks, nacks, caller, began) if self._tracer is not None else None
 
         def encode(failures: list[Failure]) -> pb.SettleResponse:
             if self._tracer is not None:
                 self._tracer.settled(acks, nacks, failures, began, self._broker.now(), settling)
-            return codec.write_failures(failures, sequence)
+            return settle_codec.write_failures(denied + failures, sequence)
 
         self._broker.submit(Settle(partial(reply, encode), acks, nacks, extends))
 
     async def _settle(
-        self, context: Context, acks: list[AckGroup], nacks: list[Nack], extends: Sequence[ExtendGroup] = ()
+        self, call: ServerCall, acks: list[AckGroup], nacks: list[Nack], extends: Sequence[ExtendGroup] = ()
     ) -> list[Failure]:
         began = self._broker.now()
         tracer = self._tracer
-        settling = tracer.settling(acks, nacks, caller_of(context), began) if tracer is not None else None
+        settling = tracer.settling(acks, nacks, caller_of(call), began) if tracer is not None else None
         failures = await self._broker.settle(lambda reply: Settle(reply, acks, nacks, list(extends)))
         if tracer is not None:
             tracer.settled(acks, nacks, failures, began, self._broker.now(), settling)
@@ -208,7 +234,7 @@ def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Met
         """Decodes a request, unless there is too much in it: then it is the refusal."""
         return lambda encoded: excess_of(encoded, limits) or read(encoded)
 
-    batch = bounded(codec.receive_batch, excess_of_batch)
+    batch = bounded(message_codec.receive_batch, excess_of_batch)
     stage = bounded(pb.EncodedStageEnqueue.FromString, excess_of_batch)
     settle = bounded(pb.SettleRequest.FromString, excess_of_settle)
     message = bounded(pb.EnqueueRequest.FromString, excess_of_message)

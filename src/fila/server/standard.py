@@ -7,7 +7,7 @@ from typing import Any
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from fila.server.types import Context, Method, SmallMethod
+from fila.server.types import Method, ServerCall, SmallMethod
 from fila.wire.status import StatusCode
 from fila.wire.stream import EOF
 
@@ -42,21 +42,21 @@ class Health:
             self._statuses[service] = _NOT_SERVING
         self._tell()
 
-    async def check(self, request: health_pb2.HealthCheckRequest, context: Context) -> health_pb2.HealthCheckResponse:
+    async def check(self, request: health_pb2.HealthCheckRequest, call: ServerCall) -> health_pb2.HealthCheckResponse:
         status = self._statuses.get(request.service)
         if status is None:
-            await context.abort(StatusCode.NOT_FOUND, "there is no such service")
+            await call.abort(StatusCode.NOT_FOUND, "the service does not exist")
         return health_pb2.HealthCheckResponse(status=status)
 
-    async def watch(self, request: health_pb2.HealthCheckRequest, context: Context) -> None:
+    async def watch(self, request: health_pb2.HealthCheckRequest, call: ServerCall) -> None:
         told = None
         while True:
             status = self._statuses.get(request.service, _UNKNOWN)
             if status != told:
                 told = status
-                await context.write(health_pb2.HealthCheckResponse(status=status))
+                await call.write(health_pb2.HealthCheckResponse(status=status))
             elif self._stopped:
-                await context.abort(StatusCode.UNAVAILABLE, "the server is shutting down")
+                await call.abort(StatusCode.UNAVAILABLE, "the server is shutting down")
             else:
                 await self._change()
 
@@ -86,9 +86,9 @@ def reflection_methods(services: tuple[str, ...]) -> dict[str, Method]:
     """What those services, and this one, look like."""
     servicer: Any = reflection.aio.ReflectionServicer((*services, reflection.SERVICE_NAME))
 
-    async def describe(_: object, context: Context) -> None:
-        async for response in servicer.ServerReflectionInfo(_requests(context), context):
-            await context.write(response)
+    async def describe(_: object, call: ServerCall) -> None:
+        async for response in servicer.ServerReflectionInfo(_requests(call), call):
+            await call.write(response)
 
     return {
         f"/{reflection.SERVICE_NAME}/ServerReflectionInfo": SmallMethod(
@@ -102,6 +102,6 @@ def reflection_methods(services: tuple[str, ...]) -> dict[str, Method]:
     }
 
 
-async def _requests(context: Context) -> AsyncIterator[Any]:
-    while (request := await context.read()) is not EOF:
+async def _requests(call: ServerCall) -> AsyncIterator[Any]:
+    while (request := await call.read()) is not EOF:
         yield request

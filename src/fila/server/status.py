@@ -2,6 +2,7 @@
 
 from fila.core import errors
 from fila.core.errors import BrokerError
+from fila.v1 import messages_pb2
 from fila.wire.status import StatusCode
 
 STATUS: dict[type[BrokerError], StatusCode] = {
@@ -11,6 +12,8 @@ STATUS: dict[type[BrokerError], StatusCode] = {
     errors.QueueAlreadyExists: StatusCode.ALREADY_EXISTS,
     errors.MessageNotFound: StatusCode.NOT_FOUND,
     errors.ConfigNotFound: StatusCode.NOT_FOUND,
+    errors.Unauthenticated: StatusCode.UNAUTHENTICATED,
+    errors.PermissionDenied: StatusCode.PERMISSION_DENIED,
     errors.NotNow: StatusCode.FAILED_PRECONDITION,
     errors.StaleSequence: StatusCode.FAILED_PRECONDITION,
     errors.SequenceReused: StatusCode.FAILED_PRECONDITION,
@@ -25,3 +28,7 @@ STATUS: dict[type[BrokerError], StatusCode] = {
 
 def status_of(error: BrokerError) -> StatusCode:
     return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), StatusCode.INTERNAL)
+
+
+def write_error(error: BrokerError) -> messages_pb2.Error:
+    return messages_pb2.Error(code=status_of(error), message=str(error))

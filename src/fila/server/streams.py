@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fila.core.errors import BrokerError, ShuttingDown
-from fila.server.types import Context
+from fila.server.types import ServerCall
 from fila.wire.stream import EOF
 
 Encode = Callable[[Any], Any]
@@ -24,14 +24,14 @@ Ask = Callable[[Any, Reply], None]
 class Conversation:
     """One two-way stream. Its requests are answered one after the other."""
 
-    def __init__(self, context: Context, ask: Ask) -> None:
+    def __init__(self, call: ServerCall, ask: Ask) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Raises the reason when it is not the caller who ended."""
-        self._context = context
+        self._call = call
         self._ask = ask
         self._asking = False
         self._stopping = False
-        context.on_readable = context.on_writable = self._go_on
+        call.on_readable = call.on_writable = self._go_on
         self._go_on()
 
     def stop(self) -> None:
@@ -41,16 +41,16 @@ class Conversation:
 
     def _go_on(self) -> None:
         """Take the next request, unless one is under way or the caller does not read its answers."""
-        context = self._context
+        call = self._call
         if self._asking or self.ended.done():
             return
-        if self._stopping and not context.outgoing:
+        if self._stopping and not call.unsent:
             self._fail(ShuttingDown())
             return
-        if not context.ready_to_send():
+        if not call.ready_to_send():
             return
         try:
-            request = context.take()
+            request = call.take()
             if request is EOF:
                 self.ended.set_result(None)
             elif isinstance(request, BrokerError):  # it was refused before it was decoded
@@ -69,8 +69,8 @@ class Conversation:
             self._fail(answer)
             return
         try:
-            self._context.send(encode(answer))
-            self._context.flush()
+            self._call.send(encode(answer))
+            self._call.flush()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
             self._fail(error)
         else:
@@ -90,17 +90,17 @@ class Streams:
         self._open: set[Conversation] = set()
         self._stopping = False
 
-    async def serve(self, context: Context, ask: Ask) -> None:
+    async def serve(self, call: ServerCall, ask: Ask) -> None:
         """Answer every request of a stream, in order. Raises ShuttingDown when the server stops."""
         if self._stopping:
             raise ShuttingDown
-        conversation = Conversation(context, ask)
+        conversation = Conversation(call, ask)
         self._open.add(conversation)
         try:
             await conversation.ended
         finally:
             self._open.discard(conversation)
-            context.on_readable = context.on_writable = None
+            call.on_readable = call.on_writable = None
 
     def stop(self) -> None:
         """End the streams: those that wait for a request now, the others after their answer."""

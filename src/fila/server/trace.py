@@ -8,8 +8,8 @@ import re
 
 from fila.broker.commands import Incoming
 from fila.config import LimitsConfig
-from fila.server.codec import add_header
-from fila.server.types import Context
+from fila.server.message_codec import add_header
+from fila.server.types import ServerCall
 from fila.telemetry.tracing import HEADER, UNSAMPLED, Parent, read_parent
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -17,15 +17,15 @@ _ROOM = 80
 """Bytes that the header takes in a message."""
 
 
-def caller_of(context: Context) -> Parent | None:
+def caller_of(call: ServerCall) -> Parent | None:
     """Who makes the call, if they are being traced."""
-    found = _traceparent(context)
+    found = _traceparent(call)
     return None if found is None else read_parent(found) or UNSAMPLED
 
 
-def adopt_trace(messages: list[Incoming], context: Context, limits: LimitsConfig) -> None:
+def adopt_trace(messages: list[Incoming], call: ServerCall, limits: LimitsConfig) -> None:
     """Give the messages that have no trace context that of the call, if there is one and room for it."""
-    found = _traceparent(context)
+    found = _traceparent(call)
     if found is None or _TRACEPARENT.fullmatch(found) is None:
         return
     for message in messages:
@@ -35,6 +35,6 @@ def adopt_trace(messages: list[Incoming], context: Context, limits: LimitsConfig
             add_header(message, HEADER, found)
 
 
-def _traceparent(context: Context) -> str | None:
-    found = next((value for name, value in context.invocation_metadata() or () if name == HEADER), None)
+def _traceparent(call: ServerCall) -> str | None:
+    found = next((value for name, value in call.invocation_metadata() or () if name == HEADER), None)
     return found if isinstance(found, str) else None

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from functools import partial
 
-from fila.wire.context import Context, Method
+from fila.wire.method import Method
+from fila.wire.server_call import ServerCall
 
-__all__ = ["Context", "Method", "Methods", "SmallMethod"]
+__all__ = ["Method", "Methods", "ServerCall", "SmallMethod"]
 
 SmallMethod = partial(Method, max_request_bytes=256 << 10)
 """A method whose requests are small: names, ids and numbers. The worst of that size is decoded in 3 ms."""

@@ -811,3 +811,65 @@ class JournalSection(_message.Message):
     notes: _containers.RepeatedScalarFieldContainer[str]
     throttled_ns: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, kind: _Optional[_Union[JournalKind, str]] = ..., first_seq: _Optional[int] = ..., rows: _Optional[int] = ..., lanes: _Optional[_Iterable[int]] = ..., message_seqs: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., sizes: _Optional[_Iterable[int]] = ..., costs: _Optional[_Iterable[int]] = ..., until_ns: _Optional[_Iterable[int]] = ..., counts: _Optional[_Iterable[int]] = ..., causes: _Optional[_Iterable[_Union[JournalKind, str]]] = ..., targets: _Optional[_Iterable[int]] = ..., notes: _Optional[_Iterable[str]] = ..., throttled_ns: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class DescribeServerRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeServerResponse(_message.Message):
+    __slots__ = ("version", "now", "listen_addr", "http_listen_addr", "insecure", "protected_mode", "has_keys", "tls", "store", "journal_enabled", "runs_as_root")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    LISTEN_ADDR_FIELD_NUMBER: _ClassVar[int]
+    HTTP_LISTEN_ADDR_FIELD_NUMBER: _ClassVar[int]
+    INSECURE_FIELD_NUMBER: _ClassVar[int]
+    PROTECTED_MODE_FIELD_NUMBER: _ClassVar[int]
+    HAS_KEYS_FIELD_NUMBER: _ClassVar[int]
+    TLS_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_ENABLED_FIELD_NUMBER: _ClassVar[int]
+    RUNS_AS_ROOT_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    now: _timestamp_pb2.Timestamp
+    listen_addr: str
+    http_listen_addr: str
+    insecure: bool
+    protected_mode: bool
+    has_keys: bool
+    tls: TlsInfo
+    store: StoreInfo
+    journal_enabled: bool
+    runs_as_root: bool
+    def __init__(self, version: _Optional[str] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., listen_addr: _Optional[str] = ..., http_listen_addr: _Optional[str] = ..., insecure: _Optional[bool] = ..., protected_mode: _Optional[bool] = ..., has_keys: _Optional[bool] = ..., tls: _Optional[_Union[TlsInfo, _Mapping]] = ..., store: _Optional[_Union[StoreInfo, _Mapping]] = ..., journal_enabled: _Optional[bool] = ..., runs_as_root: _Optional[bool] = ...) -> None: ...
+
+class TlsInfo(_message.Message):
+    __slots__ = ("client_auth", "min_version", "certificate_error", "certificate_expires_at", "certificate_names", "key_file", "key_file_mode")
+    CLIENT_AUTH_FIELD_NUMBER: _ClassVar[int]
+    MIN_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_ERROR_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_NAMES_FIELD_NUMBER: _ClassVar[int]
+    KEY_FILE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FILE_MODE_FIELD_NUMBER: _ClassVar[int]
+    client_auth: str
+    min_version: str
+    certificate_error: str
+    certificate_expires_at: _timestamp_pb2.Timestamp
+    certificate_names: _containers.RepeatedScalarFieldContainer[str]
+    key_file: str
+    key_file_mode: int
+    def __init__(self, client_auth: _Optional[str] = ..., min_version: _Optional[str] = ..., certificate_error: _Optional[str] = ..., certificate_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_names: _Optional[_Iterable[str]] = ..., key_file: _Optional[str] = ..., key_file_mode: _Optional[int] = ...) -> None: ...
+
+class StoreInfo(_message.Message):
+    __slots__ = ("data_dir", "data_dir_mode", "durability", "free_bytes", "min_free_bytes")
+    DATA_DIR_FIELD_NUMBER: _ClassVar[int]
+    DATA_DIR_MODE_FIELD_NUMBER: _ClassVar[int]
+    DURABILITY_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MIN_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    data_dir: str
+    data_dir_mode: int
+    durability: str
+    free_bytes: int
+    min_free_bytes: int
+    def __init__(self, data_dir: _Optional[str] = ..., data_dir_mode: _Optional[int] = ..., durability: _Optional[str] = ..., free_bytes: _Optional[int] = ..., min_free_bytes: _Optional[int] = ...) -> None: ...

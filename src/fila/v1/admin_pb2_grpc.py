@@ -119,20 +119,25 @@ class FilaAdminStub:
                 request_serializer=fila_dot_v1_dot_admin__pb2.ReadJournalRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.ReadJournalResponse.FromString,
                 _registered_method=True)
+        self.DescribeServer = channel.unary_unary(
+                '/fila.v1.FilaAdmin/DescribeServer',
+                request_serializer=fila_dot_v1_dot_admin__pb2.DescribeServerRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.DescribeServerResponse.FromString,
+                _registered_method=True)
 
 
 class FilaAdminServicer:
     """Missing associated documentation comment in .proto file."""
 
     def CreateQueue(self, request, context):
-        """Creates a queue, and with it its dead-letter queue, `<name>.dlq`.
+        """Creates a queue and its dead-letter queue, `<name>.dlq`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateQueue(self, request, context):
-        """Changes settings of a live queue. They hold for what happens from then on.
+        """Changes settings of an existing queue. The change applies to what happens from then on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -146,7 +151,7 @@ class FilaAdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListQueues(self, request, context):
-        """Queues with their figures, in the order of their names, a page at a time.
+        """Lists queues with their figures, ordered by name, a page at a time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -171,7 +176,7 @@ class FilaAdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListConfig(self, request, context):
-        """Entries in the order of their keys, a page at a time.
+        """Lists entries, ordered by key, a page at a time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -184,14 +189,14 @@ class FilaAdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Says why a message is still waiting, and when it will be delivered. Changes nothing.
+        """Explains why a message is still waiting, and when it will be delivered. Changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DryRunHook(self, request, context):
-        """Runs a script on messages and says what it would decide. Decides nothing.
+        """Runs a script on messages and returns what it would decide. Changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -232,7 +237,14 @@ class FilaAdminServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadJournal(self, request, context):
-        """Reads what happened, in order, by the numbers of the journal's entries. The first response comes at once.
+        """Reads entries of the journal, in order. The first response comes at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeServer(self, request, context):
+        """Describes how the server is set up: what it listens on, TLS, the store. Holds no secret.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -325,6 +337,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.ReadJournal,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.ReadJournalRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.ReadJournalResponse.SerializeToString,
+            ),
+            'DescribeServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeServer,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.DescribeServerRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.DescribeServerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -786,6 +803,33 @@ class FilaAdmin:
             '/fila.v1.FilaAdmin/ReadJournal',
             fila_dot_v1_dot_admin__pb2.ReadJournalRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.ReadJournalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/DescribeServer',
+            fila_dot_v1_dot_admin__pb2.DescribeServerRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.DescribeServerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -32,23 +32,23 @@ class FilaAdminStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> FilaAdminAsyncStub: ...
     CreateQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateQueueRequest, _admin_pb2.CreateQueueResponse]
-    """Creates a queue, and with it its dead-letter queue, `<name>.dlq`."""
+    """Creates a queue and its dead-letter queue, `<name>.dlq`."""
     UpdateQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.UpdateQueueRequest, _admin_pb2.UpdateQueueResponse]
-    """Changes settings of a live queue. They hold for what happens from then on."""
+    """Changes settings of an existing queue. The change applies to what happens from then on."""
     DeleteQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteQueueRequest, _admin_pb2.DeleteQueueResponse]
     """Removes a queue, its dead-letter queue and all their messages."""
     ListQueues: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListQueuesRequest, _admin_pb2.ListQueuesResponse]
-    """Queues with their figures, in the order of their names, a page at a time."""
+    """Lists queues with their figures, ordered by name, a page at a time."""
     GetStats: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStatsRequest, _admin_pb2.GetStatsResponse]
     SetConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetConfigRequest, _admin_pb2.SetConfigResponse]
     GetConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetConfigRequest, _admin_pb2.GetConfigResponse]
     ListConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConfigRequest, _admin_pb2.ListConfigResponse]
-    """Entries in the order of their keys, a page at a time."""
+    """Lists entries, ordered by key, a page at a time."""
     DeleteConfig: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteConfigRequest, _admin_pb2.DeleteConfigResponse]
     Explain: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainRequest, _admin_pb2.ExplainResponse]
-    """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
+    """Explains why a message is still waiting, and when it will be delivered. Changes nothing."""
     DryRunHook: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DryRunHookRequest, _admin_pb2.DryRunHookResponse]
-    """Runs a script on messages and says what it would decide. Decides nothing."""
+    """Runs a script on messages and returns what it would decide. Changes nothing."""
     PauseQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PauseQueueRequest, _admin_pb2.PauseQueueResponse]
     """Stops delivery from a queue until it is resumed, also over restarts. Enqueueing, settling and leases go on."""
     ResumeQueue: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResumeQueueRequest, _admin_pb2.ResumeQueueResponse]
@@ -59,29 +59,31 @@ class FilaAdminStub:
     Purge: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PurgeRequest, _admin_pb2.PurgeResponse]
     """Removes messages for good, oldest first. Leased ones stay."""
     ReadJournal: _grpc.UnaryStreamMultiCallable[_admin_pb2.ReadJournalRequest, _admin_pb2.ReadJournalResponse]
-    """Reads what happened, in order, by the numbers of the journal's entries. The first response comes at once."""
+    """Reads entries of the journal, in order. The first response comes at once."""
+    DescribeServer: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DescribeServerRequest, _admin_pb2.DescribeServerResponse]
+    """Describes how the server is set up: what it listens on, TLS, the store. Holds no secret."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateQueueRequest, _admin_pb2.CreateQueueResponse]  # type: ignore[assignment]
-    """Creates a queue, and with it its dead-letter queue, `<name>.dlq`."""
+    """Creates a queue and its dead-letter queue, `<name>.dlq`."""
     UpdateQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.UpdateQueueRequest, _admin_pb2.UpdateQueueResponse]  # type: ignore[assignment]
-    """Changes settings of a live queue. They hold for what happens from then on."""
+    """Changes settings of an existing queue. The change applies to what happens from then on."""
     DeleteQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteQueueRequest, _admin_pb2.DeleteQueueResponse]  # type: ignore[assignment]
     """Removes a queue, its dead-letter queue and all their messages."""
     ListQueues: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListQueuesRequest, _admin_pb2.ListQueuesResponse]  # type: ignore[assignment]
-    """Queues with their figures, in the order of their names, a page at a time."""
+    """Lists queues with their figures, ordered by name, a page at a time."""
     GetStats: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStatsRequest, _admin_pb2.GetStatsResponse]  # type: ignore[assignment]
     SetConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetConfigRequest, _admin_pb2.SetConfigResponse]  # type: ignore[assignment]
     GetConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetConfigRequest, _admin_pb2.GetConfigResponse]  # type: ignore[assignment]
     ListConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConfigRequest, _admin_pb2.ListConfigResponse]  # type: ignore[assignment]
-    """Entries in the order of their keys, a page at a time."""
+    """Lists entries, ordered by key, a page at a time."""
     DeleteConfig: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteConfigRequest, _admin_pb2.DeleteConfigResponse]  # type: ignore[assignment]
     Explain: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainRequest, _admin_pb2.ExplainResponse]  # type: ignore[assignment]
-    """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
+    """Explains why a message is still waiting, and when it will be delivered. Changes nothing."""
     DryRunHook: _aio.UnaryUnaryMultiCallable[_admin_pb2.DryRunHookRequest, _admin_pb2.DryRunHookResponse]  # type: ignore[assignment]
-    """Runs a script on messages and says what it would decide. Decides nothing."""
+    """Runs a script on messages and returns what it would decide. Changes nothing."""
     PauseQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.PauseQueueRequest, _admin_pb2.PauseQueueResponse]  # type: ignore[assignment]
     """Stops delivery from a queue until it is resumed, also over restarts. Enqueueing, settling and leases go on."""
     ResumeQueue: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResumeQueueRequest, _admin_pb2.ResumeQueueResponse]  # type: ignore[assignment]
@@ -92,7 +94,9 @@ class FilaAdminAsyncStub(FilaAdminStub):
     Purge: _aio.UnaryUnaryMultiCallable[_admin_pb2.PurgeRequest, _admin_pb2.PurgeResponse]  # type: ignore[assignment]
     """Removes messages for good, oldest first. Leased ones stay."""
     ReadJournal: _aio.UnaryStreamMultiCallable[_admin_pb2.ReadJournalRequest, _admin_pb2.ReadJournalResponse]  # type: ignore[assignment]
-    """Reads what happened, in order, by the numbers of the journal's entries. The first response comes at once."""
+    """Reads entries of the journal, in order. The first response comes at once."""
+    DescribeServer: _aio.UnaryUnaryMultiCallable[_admin_pb2.DescribeServerRequest, _admin_pb2.DescribeServerResponse]  # type: ignore[assignment]
+    """Describes how the server is set up: what it listens on, TLS, the store. Holds no secret."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -101,7 +105,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.CreateQueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.CreateQueueResponse, _abc.Awaitable[_admin_pb2.CreateQueueResponse]]:
-        """Creates a queue, and with it its dead-letter queue, `<name>.dlq`."""
+        """Creates a queue and its dead-letter queue, `<name>.dlq`."""
 
     @_abc_1.abstractmethod
     def UpdateQueue(
@@ -109,7 +113,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.UpdateQueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.UpdateQueueResponse, _abc.Awaitable[_admin_pb2.UpdateQueueResponse]]:
-        """Changes settings of a live queue. They hold for what happens from then on."""
+        """Changes settings of an existing queue. The change applies to what happens from then on."""
 
     @_abc_1.abstractmethod
     def DeleteQueue(
@@ -125,7 +129,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListQueuesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListQueuesResponse, _abc.Awaitable[_admin_pb2.ListQueuesResponse]]:
-        """Queues with their figures, in the order of their names, a page at a time."""
+        """Lists queues with their figures, ordered by name, a page at a time."""
 
     @_abc_1.abstractmethod
     def GetStats(
@@ -154,7 +158,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListConfigRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListConfigResponse, _abc.Awaitable[_admin_pb2.ListConfigResponse]]:
-        """Entries in the order of their keys, a page at a time."""
+        """Lists entries, ordered by key, a page at a time."""
 
     @_abc_1.abstractmethod
     def DeleteConfig(
@@ -169,7 +173,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ExplainRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ExplainResponse, _abc.Awaitable[_admin_pb2.ExplainResponse]]:
-        """Says why a message is still waiting, and when it will be delivered. Changes nothing."""
+        """Explains why a message is still waiting, and when it will be delivered. Changes nothing."""
 
     @_abc_1.abstractmethod
     def DryRunHook(
@@ -177,7 +181,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.DryRunHookRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.DryRunHookResponse, _abc.Awaitable[_admin_pb2.DryRunHookResponse]]:
-        """Runs a script on messages and says what it would decide. Decides nothing."""
+        """Runs a script on messages and returns what it would decide. Changes nothing."""
 
     @_abc_1.abstractmethod
     def PauseQueue(
@@ -224,6 +228,14 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ReadJournalRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_pb2.ReadJournalResponse], _abc.AsyncIterator[_admin_pb2.ReadJournalResponse]]:
-        """Reads what happened, in order, by the numbers of the journal's entries. The first response comes at once."""
+        """Reads entries of the journal, in order. The first response comes at once."""
+
+    @_abc_1.abstractmethod
+    def DescribeServer(
+        self,
+        request: _admin_pb2.DescribeServerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DescribeServerResponse, _abc.Awaitable[_admin_pb2.DescribeServerResponse]]:
+        """Describes how the server is set up: what it listens on, TLS, the store. Holds no secret."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -135,44 +135,43 @@ class FilaServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def Enqueue(self, request, context):
-        """Takes one message. Answers when it is durable.
+        """Enqueues one message. Answers when the message is durable.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EnqueueBatch(self, request, context):
-        """Takes a batch. Each message succeeds or fails by itself; all that succeed become durable in one write.
+        """Enqueues a batch. Each message succeeds or fails by itself; those that succeed become durable in one write.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EnqueueStream(self, request_iterator, context):
-        """The fast way to produce: many batches under way, answered in order.
+        """The fast way to produce: many batches in flight, answered in order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Lease(self, request, context):
-        """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
-        Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
-        `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
-        when that has changed.
+        """Delivers messages while the stream is open, with at most `max_in_flight` unsettled at a time. Closing the stream
+        returns unsettled messages to the queue at once. The initial metadata `fila-visibility-timeout-ms` is the queue's
+        visibility timeout, for clients that extend their leases; a response tells a new one when it has changed.
 
-        The broker is not told which of the messages the application was handed, so all that were delivered count as handed:
-        `Consume` tells it.
+        The broker does not know which messages the application was handed, so it counts all delivered messages as handed.
+        With `Consume` it knows.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Consume(self, request_iterator, context):
-        """As `Lease`, by a client that reads ahead and says which messages its application was handed. What was never handed
-        goes back without counting an attempt, however the stream ends. What was handed and is not settled
-        - goes back and counts an attempt when the caller cancels the call, or when its connection is lost;
-        - stays leased, until it is settled or its lease ends, when the caller half-closes the stream.
+        """As `Lease`, for a client that prefetches and reports which messages its application was handed. Messages that were
+        not handed go back without counting an attempt, however the stream ends. Messages that were handed and not settled
+        - go back and count an attempt when the caller cancels the call, or when its connection is lost;
+        - stay leased, until they are settled or their lease ends, when the caller half-closes the stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -186,7 +185,7 @@ class FilaServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Nack(self, request, context):
-        """Gives a delivered message back. NOT_FOUND when no such lease is held.
+        """Returns a delivered message to its queue. NOT_FOUND when no such lease is held.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -200,14 +199,14 @@ class FilaServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Settle(self, request_iterator, context):
-        """The fast way to settle: many batches under way, answered in order.
+        """The fast way to settle: many batches in flight, answered in order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Claim(self, request, context):
-        """For readers that must be able to read the same again, such as stream processors: see docs/claims.md.
+        """Claims, for readers that must be able to read the same messages again, such as stream processors: docs/claims.md.
 
         Makes claim `after + 1` of a group: messages chosen in fair order and leased as one. If that claim exists, it is
         answered again. FAILED_PRECONDITION when it was acked, when claim `after` was never made, or for a lower epoch.
@@ -217,66 +216,67 @@ class FilaServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DescribeClaim(self, request, context):
-        """What a claim is now. FAILED_PRECONDITION when it was acked or never made.
+        """The state of a claim. FAILED_PRECONDITION when it was acked or never made.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReadClaim(self, request, context):
-        """A slice of a claim by position: the same messages in the same order, as often as it is asked for, until the claim
-        is acked. Nothing when the claim has expired. FAILED_PRECONDITION when it was acked or never made, or when it ends
-        on the way.
+        """Reads a slice of a claim by position. Until the claim is acked, reading again returns the same messages in the same
+        order. An expired claim is empty. FAILED_PRECONDITION when it was acked or never made, or when it ends during the
+        read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AckClaims(self, request, context):
-        """Removes for good what the claims up to a number hold. What expired is not touched.
+        """Acks all claims up to a number: their messages are removed for good. Expired claims are not touched.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExtendClaims(self, request, context):
-        """Moves the end of all claims of a group that are open: the heartbeat.
+        """The heartbeat: extends all open claims of a group.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ClaimFloor(self, request, context):
-        """Where a group stands, and what waits for it. A group that nobody has heard of stands at 0.
+        """The position of a group, and what waits for it. A group that the broker does not know is at 0.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DropGroup(self, request, context):
-        """Forgets a group. FAILED_PRECONDITION while it has claims that are open.
+        """Deletes a group. FAILED_PRECONDITION while it has open claims.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReadQueue(self, request, context):
-        """A look at the messages of a queue, oldest first, without leasing them. What moves meanwhile may be left out.
+        """Reads the messages of a queue, oldest first, without leasing them. Messages that move meanwhile may be missing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StageEnqueue(self, request, context):
-        """Keeps messages for a transaction. Nobody sees them before it is committed. All of a call are kept, or none.
+        """Stages messages for a transaction. They are not delivered before it is committed. A call stages all its messages or
+        none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CommitTransaction(self, request, context):
-        """Enqueues what was staged for a transaction, once: the broker keeps the number of the last one of each producer, and
-        one up to it is answered as committed before. Answers when all is enqueued.
+        """Enqueues the staged messages of a transaction, exactly once. The broker keeps the number of the last transaction of
+        each producer; a transaction up to that number is answered as committed before. Answers when all is enqueued.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

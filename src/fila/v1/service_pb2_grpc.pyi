@@ -32,124 +32,126 @@ class FilaServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> FilaServiceAsyncStub: ...
     Enqueue: _grpc.UnaryUnaryMultiCallable[_service_pb2.EnqueueRequest, _service_pb2.EnqueueResponse]
-    """Takes one message. Answers when it is durable."""
+    """Enqueues one message. Answers when the message is durable."""
     EnqueueBatch: _grpc.UnaryUnaryMultiCallable[_service_pb2.EnqueueBatchRequest, _service_pb2.EnqueueBatchResponse]
-    """Takes a batch. Each message succeeds or fails by itself; all that succeed become durable in one write."""
+    """Enqueues a batch. Each message succeeds or fails by itself; those that succeed become durable in one write."""
     EnqueueStream: _grpc.StreamStreamMultiCallable[_service_pb2.EnqueueBatchRequest, _service_pb2.EnqueueBatchResponse]
-    """The fast way to produce: many batches under way, answered in order."""
+    """The fast way to produce: many batches in flight, answered in order."""
     Lease: _grpc.UnaryStreamMultiCallable[_service_pb2.LeaseRequest, _service_pb2.LeaseResponse]
-    """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
-    Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
-    `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
-    when that has changed.
+    """Delivers messages while the stream is open, with at most `max_in_flight` unsettled at a time. Closing the stream
+    returns unsettled messages to the queue at once. The initial metadata `fila-visibility-timeout-ms` is the queue's
+    visibility timeout, for clients that extend their leases; a response tells a new one when it has changed.
 
-    The broker is not told which of the messages the application was handed, so all that were delivered count as handed:
-    `Consume` tells it.
+    The broker does not know which messages the application was handed, so it counts all delivered messages as handed.
+    With `Consume` it knows.
     """
     Consume: _grpc.StreamStreamMultiCallable[_service_pb2.ConsumeRequest, _service_pb2.LeaseResponse]
-    """As `Lease`, by a client that reads ahead and says which messages its application was handed. What was never handed
-    goes back without counting an attempt, however the stream ends. What was handed and is not settled
-      - goes back and counts an attempt when the caller cancels the call, or when its connection is lost;
-      - stays leased, until it is settled or its lease ends, when the caller half-closes the stream.
+    """As `Lease`, for a client that prefetches and reports which messages its application was handed. Messages that were
+    not handed go back without counting an attempt, however the stream ends. Messages that were handed and not settled
+      - go back and count an attempt when the caller cancels the call, or when its connection is lost;
+      - stay leased, until they are settled or their lease ends, when the caller half-closes the stream.
     """
     Ack: _grpc.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
     Nack: _grpc.UnaryUnaryMultiCallable[_service_pb2.NackRequest, _service_pb2.NackResponse]
-    """Gives a delivered message back. NOT_FOUND when no such lease is held."""
+    """Returns a delivered message to its queue. NOT_FOUND when no such lease is held."""
     ExtendLease: _grpc.UnaryUnaryMultiCallable[_service_pb2.ExtendLeaseRequest, _service_pb2.ExtendLeaseResponse]
     """Moves the end of a lease. NOT_FOUND when no such lease is held."""
     Settle: _grpc.StreamStreamMultiCallable[_service_pb2.SettleRequest, _service_pb2.SettleResponse]
-    """The fast way to settle: many batches under way, answered in order."""
+    """The fast way to settle: many batches in flight, answered in order."""
     Claim: _grpc.UnaryUnaryMultiCallable[_service_pb2.ClaimRequest, _service_pb2.ClaimResponse]
-    """For readers that must be able to read the same again, such as stream processors: see docs/claims.md.
+    """Claims, for readers that must be able to read the same messages again, such as stream processors: docs/claims.md.
 
     Makes claim `after + 1` of a group: messages chosen in fair order and leased as one. If that claim exists, it is
     answered again. FAILED_PRECONDITION when it was acked, when claim `after` was never made, or for a lower epoch.
     """
     DescribeClaim: _grpc.UnaryUnaryMultiCallable[_service_pb2.DescribeClaimRequest, _service_pb2.DescribeClaimResponse]
-    """What a claim is now. FAILED_PRECONDITION when it was acked or never made."""
+    """The state of a claim. FAILED_PRECONDITION when it was acked or never made."""
     ReadClaim: _grpc.UnaryStreamMultiCallable[_service_pb2.ReadClaimRequest, _service_pb2.ReadClaimResponse]
-    """A slice of a claim by position: the same messages in the same order, as often as it is asked for, until the claim
-    is acked. Nothing when the claim has expired. FAILED_PRECONDITION when it was acked or never made, or when it ends
-    on the way.
+    """Reads a slice of a claim by position. Until the claim is acked, reading again returns the same messages in the same
+    order. An expired claim is empty. FAILED_PRECONDITION when it was acked or never made, or when it ends during the
+    read.
     """
     AckClaims: _grpc.UnaryUnaryMultiCallable[_service_pb2.AckClaimsRequest, _service_pb2.AckClaimsResponse]
-    """Removes for good what the claims up to a number hold. What expired is not touched."""
+    """Acks all claims up to a number: their messages are removed for good. Expired claims are not touched."""
     ExtendClaims: _grpc.UnaryUnaryMultiCallable[_service_pb2.ExtendClaimsRequest, _service_pb2.ExtendClaimsResponse]
-    """Moves the end of all claims of a group that are open: the heartbeat."""
+    """The heartbeat: extends all open claims of a group."""
     ClaimFloor: _grpc.UnaryUnaryMultiCallable[_service_pb2.ClaimFloorRequest, _service_pb2.ClaimFloorResponse]
-    """Where a group stands, and what waits for it. A group that nobody has heard of stands at 0."""
+    """The position of a group, and what waits for it. A group that the broker does not know is at 0."""
     DropGroup: _grpc.UnaryUnaryMultiCallable[_service_pb2.DropGroupRequest, _service_pb2.DropGroupResponse]
-    """Forgets a group. FAILED_PRECONDITION while it has claims that are open."""
+    """Deletes a group. FAILED_PRECONDITION while it has open claims."""
     ReadQueue: _grpc.UnaryStreamMultiCallable[_service_pb2.ReadQueueRequest, _service_pb2.ReadQueueResponse]
-    """A look at the messages of a queue, oldest first, without leasing them. What moves meanwhile may be left out."""
+    """Reads the messages of a queue, oldest first, without leasing them. Messages that move meanwhile may be missing."""
     StageEnqueue: _grpc.UnaryUnaryMultiCallable[_service_pb2.StageEnqueueRequest, _service_pb2.StageEnqueueResponse]
-    """Keeps messages for a transaction. Nobody sees them before it is committed. All of a call are kept, or none."""
+    """Stages messages for a transaction. They are not delivered before it is committed. A call stages all its messages or
+    none.
+    """
     CommitTransaction: _grpc.UnaryUnaryMultiCallable[_service_pb2.CommitTransactionRequest, _service_pb2.CommitTransactionResponse]
-    """Enqueues what was staged for a transaction, once: the broker keeps the number of the last one of each producer, and
-    one up to it is answered as committed before. Answers when all is enqueued.
+    """Enqueues the staged messages of a transaction, exactly once. The broker keeps the number of the last transaction of
+    each producer; a transaction up to that number is answered as committed before. Answers when all is enqueued.
     """
 
 @_typing.type_check_only
 class FilaServiceAsyncStub(FilaServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Enqueue: _aio.UnaryUnaryMultiCallable[_service_pb2.EnqueueRequest, _service_pb2.EnqueueResponse]  # type: ignore[assignment]
-    """Takes one message. Answers when it is durable."""
+    """Enqueues one message. Answers when the message is durable."""
     EnqueueBatch: _aio.UnaryUnaryMultiCallable[_service_pb2.EnqueueBatchRequest, _service_pb2.EnqueueBatchResponse]  # type: ignore[assignment]
-    """Takes a batch. Each message succeeds or fails by itself; all that succeed become durable in one write."""
+    """Enqueues a batch. Each message succeeds or fails by itself; those that succeed become durable in one write."""
     EnqueueStream: _aio.StreamStreamMultiCallable[_service_pb2.EnqueueBatchRequest, _service_pb2.EnqueueBatchResponse]  # type: ignore[assignment]
-    """The fast way to produce: many batches under way, answered in order."""
+    """The fast way to produce: many batches in flight, answered in order."""
     Lease: _aio.UnaryStreamMultiCallable[_service_pb2.LeaseRequest, _service_pb2.LeaseResponse]  # type: ignore[assignment]
-    """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
-    Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
-    `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
-    when that has changed.
+    """Delivers messages while the stream is open, with at most `max_in_flight` unsettled at a time. Closing the stream
+    returns unsettled messages to the queue at once. The initial metadata `fila-visibility-timeout-ms` is the queue's
+    visibility timeout, for clients that extend their leases; a response tells a new one when it has changed.
 
-    The broker is not told which of the messages the application was handed, so all that were delivered count as handed:
-    `Consume` tells it.
+    The broker does not know which messages the application was handed, so it counts all delivered messages as handed.
+    With `Consume` it knows.
     """
     Consume: _aio.StreamStreamMultiCallable[_service_pb2.ConsumeRequest, _service_pb2.LeaseResponse]  # type: ignore[assignment]
-    """As `Lease`, by a client that reads ahead and says which messages its application was handed. What was never handed
-    goes back without counting an attempt, however the stream ends. What was handed and is not settled
-      - goes back and counts an attempt when the caller cancels the call, or when its connection is lost;
-      - stays leased, until it is settled or its lease ends, when the caller half-closes the stream.
+    """As `Lease`, for a client that prefetches and reports which messages its application was handed. Messages that were
+    not handed go back without counting an attempt, however the stream ends. Messages that were handed and not settled
+      - go back and count an attempt when the caller cancels the call, or when its connection is lost;
+      - stay leased, until they are settled or their lease ends, when the caller half-closes the stream.
     """
     Ack: _aio.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]  # type: ignore[assignment]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
     Nack: _aio.UnaryUnaryMultiCallable[_service_pb2.NackRequest, _service_pb2.NackResponse]  # type: ignore[assignment]
-    """Gives a delivered message back. NOT_FOUND when no such lease is held."""
+    """Returns a delivered message to its queue. NOT_FOUND when no such lease is held."""
     ExtendLease: _aio.UnaryUnaryMultiCallable[_service_pb2.ExtendLeaseRequest, _service_pb2.ExtendLeaseResponse]  # type: ignore[assignment]
     """Moves the end of a lease. NOT_FOUND when no such lease is held."""
     Settle: _aio.StreamStreamMultiCallable[_service_pb2.SettleRequest, _service_pb2.SettleResponse]  # type: ignore[assignment]
-    """The fast way to settle: many batches under way, answered in order."""
+    """The fast way to settle: many batches in flight, answered in order."""
     Claim: _aio.UnaryUnaryMultiCallable[_service_pb2.ClaimRequest, _service_pb2.ClaimResponse]  # type: ignore[assignment]
-    """For readers that must be able to read the same again, such as stream processors: see docs/claims.md.
+    """Claims, for readers that must be able to read the same messages again, such as stream processors: docs/claims.md.
 
     Makes claim `after + 1` of a group: messages chosen in fair order and leased as one. If that claim exists, it is
     answered again. FAILED_PRECONDITION when it was acked, when claim `after` was never made, or for a lower epoch.
     """
     DescribeClaim: _aio.UnaryUnaryMultiCallable[_service_pb2.DescribeClaimRequest, _service_pb2.DescribeClaimResponse]  # type: ignore[assignment]
-    """What a claim is now. FAILED_PRECONDITION when it was acked or never made."""
+    """The state of a claim. FAILED_PRECONDITION when it was acked or never made."""
     ReadClaim: _aio.UnaryStreamMultiCallable[_service_pb2.ReadClaimRequest, _service_pb2.ReadClaimResponse]  # type: ignore[assignment]
-    """A slice of a claim by position: the same messages in the same order, as often as it is asked for, until the claim
-    is acked. Nothing when the claim has expired. FAILED_PRECONDITION when it was acked or never made, or when it ends
-    on the way.
+    """Reads a slice of a claim by position. Until the claim is acked, reading again returns the same messages in the same
+    order. An expired claim is empty. FAILED_PRECONDITION when it was acked or never made, or when it ends during the
+    read.
     """
     AckClaims: _aio.UnaryUnaryMultiCallable[_service_pb2.AckClaimsRequest, _service_pb2.AckClaimsResponse]  # type: ignore[assignment]
-    """Removes for good what the claims up to a number hold. What expired is not touched."""
+    """Acks all claims up to a number: their messages are removed for good. Expired claims are not touched."""
     ExtendClaims: _aio.UnaryUnaryMultiCallable[_service_pb2.ExtendClaimsRequest, _service_pb2.ExtendClaimsResponse]  # type: ignore[assignment]
-    """Moves the end of all claims of a group that are open: the heartbeat."""
+    """The heartbeat: extends all open claims of a group."""
     ClaimFloor: _aio.UnaryUnaryMultiCallable[_service_pb2.ClaimFloorRequest, _service_pb2.ClaimFloorResponse]  # type: ignore[assignment]
-    """Where a group stands, and what waits for it. A group that nobody has heard of stands at 0."""
+    """The position of a group, and what waits for it. A group that the broker does not know is at 0."""
     DropGroup: _aio.UnaryUnaryMultiCallable[_service_pb2.DropGroupRequest, _service_pb2.DropGroupResponse]  # type: ignore[assignment]
-    """Forgets a group. FAILED_PRECONDITION while it has claims that are open."""
+    """Deletes a group. FAILED_PRECONDITION while it has open claims."""
     ReadQueue: _aio.UnaryStreamMultiCallable[_service_pb2.ReadQueueRequest, _service_pb2.ReadQueueResponse]  # type: ignore[assignment]
-    """A look at the messages of a queue, oldest first, without leasing them. What moves meanwhile may be left out."""
+    """Reads the messages of a queue, oldest first, without leasing them. Messages that move meanwhile may be missing."""
     StageEnqueue: _aio.UnaryUnaryMultiCallable[_service_pb2.StageEnqueueRequest, _service_pb2.StageEnqueueResponse]  # type: ignore[assignment]
-    """Keeps messages for a transaction. Nobody sees them before it is committed. All of a call are kept, or none."""
+    """Stages messages for a transaction. They are not delivered before it is committed. A call stages all its messages or
+    none.
+    """
     CommitTransaction: _aio.UnaryUnaryMultiCallable[_service_pb2.CommitTransactionRequest, _service_pb2.CommitTransactionResponse]  # type: ignore[assignment]
-    """Enqueues what was staged for a transaction, once: the broker keeps the number of the last one of each producer, and
-    one up to it is answered as committed before. Answers when all is enqueued.
+    """Enqueues the staged messages of a transaction, exactly once. The broker keeps the number of the last transaction of
+    each producer; a transaction up to that number is answered as committed before. Answers when all is enqueued.
     """
 
 class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -159,7 +161,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.EnqueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.EnqueueResponse, _abc.Awaitable[_service_pb2.EnqueueResponse]]:
-        """Takes one message. Answers when it is durable."""
+        """Enqueues one message. Answers when the message is durable."""
 
     @_abc_1.abstractmethod
     def EnqueueBatch(
@@ -167,7 +169,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.EnqueueBatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.EnqueueBatchResponse, _abc.Awaitable[_service_pb2.EnqueueBatchResponse]]:
-        """Takes a batch. Each message succeeds or fails by itself; all that succeed become durable in one write."""
+        """Enqueues a batch. Each message succeeds or fails by itself; those that succeed become durable in one write."""
 
     @_abc_1.abstractmethod
     def EnqueueStream(
@@ -175,7 +177,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_service_pb2.EnqueueBatchRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.EnqueueBatchResponse], _abc.AsyncIterator[_service_pb2.EnqueueBatchResponse]]:
-        """The fast way to produce: many batches under way, answered in order."""
+        """The fast way to produce: many batches in flight, answered in order."""
 
     @_abc_1.abstractmethod
     def Lease(
@@ -183,13 +185,12 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.LeaseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.LeaseResponse], _abc.AsyncIterator[_service_pb2.LeaseResponse]]:
-        """Delivers messages for as long as the stream is open, never more than `max_in_flight` unsettled ones.
-        Closing the stream returns what is unsettled to the queue at once. The initial metadata says under
-        `fila-visibility-timeout-ms` how long a lease of the queue lasts, for those who extend theirs; a response says it anew
-        when that has changed.
+        """Delivers messages while the stream is open, with at most `max_in_flight` unsettled at a time. Closing the stream
+        returns unsettled messages to the queue at once. The initial metadata `fila-visibility-timeout-ms` is the queue's
+        visibility timeout, for clients that extend their leases; a response tells a new one when it has changed.
 
-        The broker is not told which of the messages the application was handed, so all that were delivered count as handed:
-        `Consume` tells it.
+        The broker does not know which messages the application was handed, so it counts all delivered messages as handed.
+        With `Consume` it knows.
         """
 
     @_abc_1.abstractmethod
@@ -198,10 +199,10 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_service_pb2.ConsumeRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.LeaseResponse], _abc.AsyncIterator[_service_pb2.LeaseResponse]]:
-        """As `Lease`, by a client that reads ahead and says which messages its application was handed. What was never handed
-        goes back without counting an attempt, however the stream ends. What was handed and is not settled
-          - goes back and counts an attempt when the caller cancels the call, or when its connection is lost;
-          - stays leased, until it is settled or its lease ends, when the caller half-closes the stream.
+        """As `Lease`, for a client that prefetches and reports which messages its application was handed. Messages that were
+        not handed go back without counting an attempt, however the stream ends. Messages that were handed and not settled
+          - go back and count an attempt when the caller cancels the call, or when its connection is lost;
+          - stay leased, until they are settled or their lease ends, when the caller half-closes the stream.
         """
 
     @_abc_1.abstractmethod
@@ -218,7 +219,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.NackRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.NackResponse, _abc.Awaitable[_service_pb2.NackResponse]]:
-        """Gives a delivered message back. NOT_FOUND when no such lease is held."""
+        """Returns a delivered message to its queue. NOT_FOUND when no such lease is held."""
 
     @_abc_1.abstractmethod
     def ExtendLease(
@@ -234,7 +235,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_service_pb2.SettleRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.SettleResponse], _abc.AsyncIterator[_service_pb2.SettleResponse]]:
-        """The fast way to settle: many batches under way, answered in order."""
+        """The fast way to settle: many batches in flight, answered in order."""
 
     @_abc_1.abstractmethod
     def Claim(
@@ -242,7 +243,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.ClaimRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.ClaimResponse, _abc.Awaitable[_service_pb2.ClaimResponse]]:
-        """For readers that must be able to read the same again, such as stream processors: see docs/claims.md.
+        """Claims, for readers that must be able to read the same messages again, such as stream processors: docs/claims.md.
 
         Makes claim `after + 1` of a group: messages chosen in fair order and leased as one. If that claim exists, it is
         answered again. FAILED_PRECONDITION when it was acked, when claim `after` was never made, or for a lower epoch.
@@ -254,7 +255,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.DescribeClaimRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.DescribeClaimResponse, _abc.Awaitable[_service_pb2.DescribeClaimResponse]]:
-        """What a claim is now. FAILED_PRECONDITION when it was acked or never made."""
+        """The state of a claim. FAILED_PRECONDITION when it was acked or never made."""
 
     @_abc_1.abstractmethod
     def ReadClaim(
@@ -262,9 +263,9 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.ReadClaimRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.ReadClaimResponse], _abc.AsyncIterator[_service_pb2.ReadClaimResponse]]:
-        """A slice of a claim by position: the same messages in the same order, as often as it is asked for, until the claim
-        is acked. Nothing when the claim has expired. FAILED_PRECONDITION when it was acked or never made, or when it ends
-        on the way.
+        """Reads a slice of a claim by position. Until the claim is acked, reading again returns the same messages in the same
+        order. An expired claim is empty. FAILED_PRECONDITION when it was acked or never made, or when it ends during the
+        read.
         """
 
     @_abc_1.abstractmethod
@@ -273,7 +274,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.AckClaimsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.AckClaimsResponse, _abc.Awaitable[_service_pb2.AckClaimsResponse]]:
-        """Removes for good what the claims up to a number hold. What expired is not touched."""
+        """Acks all claims up to a number: their messages are removed for good. Expired claims are not touched."""
 
     @_abc_1.abstractmethod
     def ExtendClaims(
@@ -281,7 +282,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.ExtendClaimsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.ExtendClaimsResponse, _abc.Awaitable[_service_pb2.ExtendClaimsResponse]]:
-        """Moves the end of all claims of a group that are open: the heartbeat."""
+        """The heartbeat: extends all open claims of a group."""
 
     @_abc_1.abstractmethod
     def ClaimFloor(
@@ -289,7 +290,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.ClaimFloorRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.ClaimFloorResponse, _abc.Awaitable[_service_pb2.ClaimFloorResponse]]:
-        """Where a group stands, and what waits for it. A group that nobody has heard of stands at 0."""
+        """The position of a group, and what waits for it. A group that the broker does not know is at 0."""
 
     @_abc_1.abstractmethod
     def DropGroup(
@@ -297,7 +298,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.DropGroupRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.DropGroupResponse, _abc.Awaitable[_service_pb2.DropGroupResponse]]:
-        """Forgets a group. FAILED_PRECONDITION while it has claims that are open."""
+        """Deletes a group. FAILED_PRECONDITION while it has open claims."""
 
     @_abc_1.abstractmethod
     def ReadQueue(
@@ -305,7 +306,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.ReadQueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.ReadQueueResponse], _abc.AsyncIterator[_service_pb2.ReadQueueResponse]]:
-        """A look at the messages of a queue, oldest first, without leasing them. What moves meanwhile may be left out."""
+        """Reads the messages of a queue, oldest first, without leasing them. Messages that move meanwhile may be missing."""
 
     @_abc_1.abstractmethod
     def StageEnqueue(
@@ -313,7 +314,9 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.StageEnqueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.StageEnqueueResponse, _abc.Awaitable[_service_pb2.StageEnqueueResponse]]:
-        """Keeps messages for a transaction. Nobody sees them before it is committed. All of a call are kept, or none."""
+        """Stages messages for a transaction. They are not delivered before it is committed. A call stages all its messages or
+        none.
+        """
 
     @_abc_1.abstractmethod
     def CommitTransaction(
@@ -321,8 +324,8 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.CommitTransactionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.CommitTransactionResponse, _abc.Awaitable[_service_pb2.CommitTransactionResponse]]:
-        """Enqueues what was staged for a transaction, once: the broker keeps the number of the last one of each producer, and
-        one up to it is answered as committed before. Answers when all is enqueued.
+        """Enqueues the staged messages of a transaction, exactly once. The broker keeps the number of the last transaction of
+        each producer; a transaction up to that number is answered as committed before. Answers when all is enqueued.
         """
 
 def add_FilaServiceServicer_to_server(servicer: FilaServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

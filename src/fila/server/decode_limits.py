@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from fila.config import LimitsConfig
 from fila.core.errors import LimitExceeded
+from fila.wire.varint import read_varint
 
 SMALL_BATCH_BYTES: Final = 1 << 20
 """Up to here a batch is decoded without a look: the worst one takes 5 ms."""
@@ -23,7 +24,6 @@ _OTHERS: Final = 16
 _OF_A_HEADER: Final = 4
 _HEADERS, _ACKS, _NACKS, _EXTENDS = 0x12, 0x0A, 0x12, 0x1A  # tags: number << 3 | 2
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_LONG: Final = 128
 
 
 class Field(NamedTuple):
@@ -39,13 +39,13 @@ def walk(encoded: bytes, at: int = 0, end: int | None = None) -> Iterator[Field]
     end = len(encoded) if end is None else end
     try:
         while at < end:
-            tag, at = _varint(encoded, at)
+            tag, at = read_varint(encoded, at)
             kind, start = tag & 7, at
             if kind == _BYTES:
-                length, start = _varint(encoded, at)
+                length, start = read_varint(encoded, at)
                 at = start + length
             elif kind == _VARINT:
-                _, at = _varint(encoded, at)
+                _, at = read_varint(encoded, at)
             elif kind in {_FIXED64, _FIXED32}:
                 at += 8 if kind == _FIXED64 else 4
             if at > end:
@@ -53,22 +53,6 @@ def walk(encoded: bytes, at: int = 0, end: int | None = None) -> Iterator[Field]
             yield Field(tag, start, at)
     except IndexError:
         return
-
-
-def _varint(encoded: bytes, at: int) -> tuple[int, int]:
-    number = encoded[at]
-    at += 1
-    if number < _LONG:
-        return number, at
-    number &= 127
-    shift = 7
-    while True:
-        byte = encoded[at]
-        at += 1
-        number |= (byte & 127) << shift
-        if byte < _LONG:
-            return number, at
-        shift += 7
 
 
 def _has_more_fields(encoded: bytes, most: int, at: int = 0, end: int | None = None) -> bool:
@@ -113,5 +97,5 @@ def excess_of_message(encoded: bytes, limits: LimitsConfig) -> LimitExceeded | N
             if _has_more_fields(encoded, _OF_A_HEADER, field.start, field.stop):
                 return LimitExceeded("a header has more than a name and a value")
     if header_bytes > limits.max_header_bytes:
-        return LimitExceeded(f"the headers exceed {limits.max_header_bytes} bytes")
+        return LimitExceeded(f"the headers must not exceed {limits.max_header_bytes} bytes")
     return None

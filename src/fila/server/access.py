@@ -1,0 +1,316 @@
+"""The gate: who calls, and whether they may. The one place where rights are checked (`access_table.py` says which).
+
+A caller is looked up once a call, so a stream pays once. Rights are looked up when they are needed, so changes apply at
+once. When keys or rights change, or a key expires, the open calls that are not allowed any more are ended.
+
+While there is no key, every caller is anonymous and may do everything.
+"""
+
+import asyncio
+import ipaddress
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import structlog
+
+from fila.auth.allowance import CALLS, Allowance
+from fila.auth.keys import Key
+from fila.auth.patterns import EVERY
+from fila.auth.records import LastUse
+from fila.auth.registry import Put, Registry
+from fila.auth.rights import Kind, Permission
+from fila.broker.broker import Broker
+from fila.broker.commands import AckGroup, ChangeAccess, ExtendGroup, Failure, Incoming, Nack, RefusedMessage
+from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, Unauthenticated, quoted
+from fila.core.ids import NS_PER_MS
+from fila.server.access_table import Resource, Rule
+from fila.server.failed_logins import FailedLogins
+from fila.server.types import ServerCall
+
+USE_WRITTEN_NS: Final = 60_000 * NS_PER_MS
+"""How often it is written when keys were used."""
+
+_BEARER: Final = "bearer "
+
+log = structlog.get_logger(__name__)
+
+
+class Access:
+    """A caller, for the time of one call."""
+
+    __slots__ = ("_gate", "_registry", "changing", "ended", "key", "needs", "on_end", "peer", "principal")
+
+    def __init__(self, registry: Registry, key: Key | None, peer: str, gate: "Gate | None" = None) -> None:
+        self._registry = registry
+        self._gate = gate
+        self.key = key
+        self.principal = key.principal if key is not None else ""
+        """Empty: anonymous"""
+        self.peer = peer
+        self.needs: tuple[Permission, Resource] | None = None
+        """What the call needs for as long as it lasts"""
+        self.changing = False
+        """It is the call that changes rights, which is answered though it may end its own caller's"""
+        self.on_end: Callable[[BrokerError], None] | None = None
+        """Ends the call, for a handler that does so itself"""
+        self.ended: BrokerError | None = None
+        """Why it was ended by us"""
+
+    @property
+    def restricted(self) -> bool:
+        return self.key is not None
+
+    @property
+    def by(self) -> str:
+        """Who it is, for the record."""
+        return f"{self.principal} {self.peer}" if self.principal else self.peer
+
+    def allows(self, permission: Permission, kind: Kind, name: str) -> bool:
+        return self.key is None or self._registry.rights(self.principal).allow(permission, kind, name)
+
+    def check(self, permission: Permission, kind: Kind, name: str) -> None:
+        """Raises PermissionDenied. It says the same whether what is named exists or not."""
+        if not self.allows(permission, kind, name):
+            raise denied(self.principal, permission, kind, name)
+
+    def require(self, permission: Permission, resource: Resource) -> None:
+        """As `check`, and for as long as the call lasts."""
+        self.check(permission, *resource)
+        self.needs = permission, resource
+
+    def screen(self, messages: list[Incoming]) -> list[Incoming]:
+        """Messages of a batch, with a refusal in the place of each that the caller may not enqueue, or of all when the
+        caller has sent more than it may a second.
+        """
+        refused = self._denied(Permission.ENQUEUE, {message.queue for message in messages})
+        exceeded = self._exceeded(messages)
+        if exceeded is not None:
+            return [RefusedMessage(message.queue, refused.get(message.queue, exceeded)) for message in messages]
+        if not refused:
+            return messages
+        return [
+            RefusedMessage(message.queue, refused[message.queue]) if message.queue in refused else message
+            for message in messages
+        ]
+
+    def screen_all(self, messages: list[Incoming]) -> None:
+        """Raises PermissionDenied if the caller may not enqueue one of them, or LimitExceeded."""
+        for refusal in self._denied(Permission.ENQUEUE, {message.queue for message in messages}).values():
+            raise refusal
+        exceeded = self._exceeded(messages)
+        if exceeded is not None:
+            raise exceeded
+
+    def screen_settle(self, acks: list[AckGroup], nacks: list[Nack], extends: list[ExtendGroup]) -> list[Failure]:
+        """Take what the caller may not settle out of the lists. Returns it as failures."""
+        groups: list[AckGroup | ExtendGroup] = [*acks, *extends]
+        refused = self._denied(Permission.CONSUME, {group.queue for group in groups} | {nack.queue for nack in nacks})
+        if not refused:
+            return []
+        failures = [
+            Failure(group.queue, message_id, refused[group.queue])
+            for group in groups
+            if group.queue in refused
+            for message_id in group.message_ids
+        ]
+        failures += [
+            Failure(nack.queue, nack.message_id, refused[nack.queue]) for nack in nacks if nack.queue in refused
+        ]
+        acks[:] = [group for group in acks if group.queue not in refused]
+        nacks[:] = [nack for nack in nacks if nack.queue not in refused]
+        extends[:] = [group for group in extends if group.queue not in refused]
+        return failures
+
+    def own(self, producer: str) -> str:
+        """The name of a producer of transactions among those of all principals: nobody reaches another's."""
+        return f"{self.principal}|{producer}" if self.principal else producer
+
+    def _exceeded(self, messages: list[Incoming]) -> LimitExceeded | None:
+        allowance = None if self._gate is None else self._gate.allowance(self.principal)
+        if allowance is None:
+            return None
+        limit = allowance.take(len(messages), sum([len(message.body) for message in messages]), self._now())
+        return None if limit is None else exceeded(self._registry, self.principal, limit)
+
+    def _now(self) -> int:
+        assert self._gate is not None
+        return self._gate.now()
+
+    def _denied(self, permission: Permission, queues: Iterable[str]) -> dict[str, PermissionDenied]:
+        return {
+            queue: denied(self.principal, permission, Kind.QUEUE, queue)
+            for queue in queues
+            if not self.allows(permission, Kind.QUEUE, queue)
+        }
+
+
+def denied(principal: str, permission: Permission, kind: Kind, name: str) -> PermissionDenied:
+    what = "the server" if kind is Kind.SERVER else f"{kind} {quoted(name)}"
+    return PermissionDenied(f"{quoted(principal)} lacks the permission {permission} on {what}")
+
+
+def exceeded(registry: Registry, principal: str, limit: str) -> LimitExceeded:
+    return LimitExceeded(
+        f"{quoted(principal)} exceeds its limit {limit}={registry.principals[principal].limits[limit]}"
+    )
+
+
+def _authorization(call: ServerCall) -> list[str | bytes]:
+    return [value for name, value in call.invocation_metadata() if name == "authorization"]
+
+
+class Gate:
+    """The open calls, each with its caller."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._registry = broker.state.access
+        self._registry.on_change = self._review
+        self._open: dict[ServerCall, Access] = {}
+        self._failed = FailedLogins()
+        self._calls: Counter[str] = Counter()
+        """Open calls of principals"""
+        self._allowances: dict[str, Allowance] = {}
+        """Of principals that have limits and have sent something since rights were changed"""
+        self.now = broker.now
+        self._used: dict[str, int] = {}
+        self._use_written_at = broker.now()
+        self._next_expiry = self._registry.next_expiry(broker.now())
+
+    def enter(self, call: ServerCall) -> Access:
+        """Who calls. Raises Unauthenticated, or LimitExceeded for too many open calls."""
+        key = self._key_of(_authorization(call)) if self._registry.enforced else None
+        if key is not None:
+            most = self._registry.principals[key.principal].limits.get(CALLS)
+            if most is not None and self._calls[key.principal] >= most:
+                raise exceeded(self._registry, key.principal, CALLS)
+            self._calls[key.principal] += 1
+        access = self._open[call] = Access(self._registry, key, call.peer(), self)
+        return access
+
+    def allowance(self, principal: str) -> Allowance | None:
+        """What a principal may send a second; None when it is not limited."""
+        known = self._registry.principals.get(principal)
+        if known is None or not known.limits:
+            return None
+        allowance = self._allowances.get(principal)
+        if allowance is None:
+            allowance = self._allowances[principal] = Allowance(known.limits, self.now())
+        return allowance
+
+    def require_first(self, call: ServerCall, rule: Rule, request: Any) -> None:
+        """The first request of a stream names what the call needs. Raises PermissionDenied."""
+        access = self.of(call)
+        if access.restricted and rule.permission is not None and rule.resource is not None:
+            access.require(rule.permission, rule.resource(request))
+
+    def leave(self, call: ServerCall) -> None:
+        access = self._open.pop(call, None)
+        if access is not None and access.principal:
+            self._calls[access.principal] -= 1
+            if not self._calls[access.principal]:
+                del self._calls[access.principal]
+
+    def of(self, call: ServerCall) -> Access:
+        """The caller of a call that has entered."""
+        return self._open[call]
+
+    async def slow_down(self, call: ServerCall) -> None:
+        """Keep a caller waiting whose login has failed."""
+        address = call.peer().rpartition(":")[0]
+        count, wait_s = self._failed.fail(address, asyncio.get_running_loop().time())
+        if count & (count - 1) == 0:  # 1, 2, 4, 8: a flood of them does not flood the log
+            log.warning("login failed", address=address, failures=count)
+        await asyncio.sleep(wait_s)
+
+    def look_after(self) -> None:
+        """Now and again, at least once a second: end the calls of keys that have expired, write which were used."""
+        now = self._broker.now()
+        if self._next_expiry is not None and now >= self._next_expiry:
+            self._review()
+        if self._used and now - self._use_written_at >= USE_WRITTEN_NS:
+            self.write_use()
+
+    def write_use(self) -> None:
+        """Have it written when keys were used."""
+        used, self._used, self._use_written_at = self._used, {}, self._broker.now()
+        puts = [Put(LastUse(key, at)) for key, at in used.items() if key in self._registry.keys]
+        if puts and self._broker.ready:
+            try:
+                self._broker.submit(ChangeAccess(puts, lambda _: None))
+            except BrokerError:
+                self._used = used | self._used
+
+    def last_use(self, key: str) -> int:
+        """When a key was used; 0 when that is not known."""
+        written = self._registry.last_use.get(key)
+        return self._used.get(key, written.at if written is not None else 0)
+
+    def check_scrape(self, authorization: Sequence[str]) -> None:
+        """Metrics name queues, fairness keys and throttle keys: whoever reads them must be allowed to browse all.
+
+        Raises Unauthenticated or PermissionDenied.
+        """
+        if not self._registry.enforced:
+            return
+        principal = self._key_of(authorization).principal
+        rights = self._registry.rights(principal)
+        for kind in (Kind.QUEUE, Kind.THROTTLE):
+            if not rights.allow_every(Permission.BROWSE, kind):
+                raise denied(principal, Permission.BROWSE, kind, EVERY)
+
+    def _key_of(self, sent: Sequence[str | bytes]) -> Key:
+        if not sent:
+            raise Unauthenticated(
+                "this server needs an API key: send it as `authorization: Bearer`, or set FILA_API_KEY for the SDK and "
+                "the command line"
+            )
+        if len(sent) > 1 or not isinstance(sent[0], str) or not sent[0].lower().startswith(_BEARER):
+            raise Unauthenticated("the authorization metadata must be one API key: `authorization: Bearer fila_...`")
+        now = self._broker.now()
+        key = self._registry.authenticate(sent[0][len(_BEARER) :].strip(), now)
+        if key is None:
+            raise Unauthenticated("the API key is not valid: it is unknown, was revoked or has expired")
+        self._used[key.id] = now
+        return key
+
+    def _review(self) -> None:
+        """Keys or rights have changed, or a key has expired: end the calls that are not allowed any more."""
+        now = self._broker.now()
+        self._next_expiry = self._registry.next_expiry(now)
+        self._allowances.clear()
+        if not self._registry.enforced:
+            return
+        for call, access in list(self._open.items()):
+            if access.changing or access.ended is not None:
+                continue
+            reason = self._objection(access, now)
+            if reason is not None:
+                access.ended = reason
+                if access.on_end is not None:
+                    access.on_end(reason)
+                else:
+                    call.end()
+
+    def _objection(self, access: Access, now: int) -> BrokerError | None:
+        if access.key is None:
+            return KeyEnded("this server needs an API key from now on")
+        if not self._registry.holds(access.key, now):
+            return KeyEnded(f"the API key {access.key.id} was revoked or has expired")
+        if access.needs is not None:
+            permission, (kind, name) = access.needs
+            if not access.allows(permission, kind, name):
+                return denied(access.principal, permission, kind, name)
+        return None
+
+
+def is_loopback(peer: str) -> bool:
+    """Whether a peer, as `ServerCall.peer` gives it, is on this machine."""
+    host = peer.rpartition(":")[0]
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback

@@ -1,0 +1,128 @@
+"""The table of rights: for every RPC, which permission it needs and on what. An RPC without a row cannot be served.
+
+| when | what is checked |
+|---|---|
+| `BEFORE` | the request, before the handler sees it |
+| `FIRST` | the first request of the stream: it names the queue |
+| `EACH` | every message or settlement of a batch; those that are not allowed are answered one by one, others are done |
+| `ALL` | every message of a batch; one that is not allowed refuses all of them |
+| `SHOWN` | nothing; the answer has only what the caller may see |
+| `KNOWN` | only that the caller is who it says |
+
+Health checking and reflection are no services of ours and have no row: they need no key. They tell that the server
+is alive and what its contract looks like, which is public, and nothing of queues or messages.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from fila.auth.rights import Kind, Permission
+
+THROTTLE = "throttle."
+
+
+class When(Enum):
+    """When a right is checked."""
+
+    BEFORE = "before"
+    FIRST = "first"
+    EACH = "each"
+    ALL = "all"
+    SHOWN = "shown"
+    KNOWN = "known"
+
+
+Resource = tuple[Kind, str]
+
+
+class Rule(NamedTuple):
+    permission: Permission | None
+    when: When = When.BEFORE
+    resource: Callable[[Any], Resource] | None = None
+    """What a request is about, where one look at it tells."""
+
+
+def _queue(request: Any) -> Resource:
+    return Kind.QUEUE, request.queue
+
+
+def _server(_: Any) -> Resource:
+    return Kind.SERVER, ""
+
+
+def config_entry(key: str) -> Resource:
+    """An entry of the runtime configuration: the limit of a throttle key, or a value for scripts."""
+    return (Kind.THROTTLE, key.removeprefix(THROTTLE)) if key.startswith(THROTTLE) else (Kind.CONFIG, key)
+
+
+def _entry(request: Any) -> Resource:
+    return config_entry(request.key)
+
+
+def _journal(request: Any) -> Resource:
+    return _queue(request) if request.queue else _server(request)
+
+
+_ENQUEUE = Rule(Permission.ENQUEUE, When.BEFORE, _queue)
+_CONSUME = Rule(Permission.CONSUME, When.BEFORE, _queue)
+_BROWSE = Rule(Permission.BROWSE, When.BEFORE, _queue)
+_MANAGE = Rule(Permission.MANAGE, When.BEFORE, _queue)
+_CONFIGURE = Rule(Permission.CONFIGURE, When.BEFORE, _entry)
+_ADMIN = Rule(Permission.ADMIN, When.BEFORE, _server)
+
+_HOT = "/fila.v1.FilaService/"
+_OPERATE = "/fila.v1.FilaAdmin/"
+_AUTH = "/fila.v1.FilaAuth/"
+
+RULES: dict[str, Rule] = {
+    _HOT + "Enqueue": _ENQUEUE,
+    _HOT + "EnqueueBatch": Rule(Permission.ENQUEUE, When.EACH),
+    _HOT + "EnqueueStream": Rule(Permission.ENQUEUE, When.EACH),
+    _HOT + "StageEnqueue": Rule(Permission.ENQUEUE, When.ALL),
+    _HOT + "CommitTransaction": Rule(None, When.KNOWN),  # transactions of one principal are hidden from all others
+    _HOT + "Lease": _CONSUME,
+    _HOT + "Consume": Rule(Permission.CONSUME, When.FIRST, _queue),
+    _HOT + "Ack": _CONSUME,
+    _HOT + "Nack": _CONSUME,
+    _HOT + "ExtendLease": _CONSUME,
+    _HOT + "Settle": Rule(Permission.CONSUME, When.EACH),
+    _HOT + "Claim": _CONSUME,
+    _HOT + "DescribeClaim": _CONSUME,
+    _HOT + "ReadClaim": _CONSUME,
+    _HOT + "AckClaims": _CONSUME,
+    _HOT + "ExtendClaims": _CONSUME,
+    _HOT + "ClaimFloor": _CONSUME,
+    _HOT + "DropGroup": _CONSUME,
+    _HOT + "ReadQueue": _BROWSE,
+    _OPERATE + "CreateQueue": Rule(Permission.MANAGE, When.BEFORE, lambda request: (Kind.QUEUE, request.name)),
+    _OPERATE + "UpdateQueue": _MANAGE,
+    _OPERATE + "DeleteQueue": _MANAGE,
+    _OPERATE + "ListQueues": Rule(Permission.BROWSE, When.SHOWN),
+    _OPERATE + "GetStats": _BROWSE,
+    _OPERATE + "SetConfig": _CONFIGURE,
+    _OPERATE + "GetConfig": Rule(Permission.BROWSE, When.BEFORE, _entry),
+    _OPERATE + "ListConfig": Rule(Permission.BROWSE, When.SHOWN),
+    _OPERATE + "DeleteConfig": _CONFIGURE,
+    _OPERATE + "Explain": _BROWSE,
+    _OPERATE + "DryRunHook": _MANAGE,  # it runs a script of the caller's
+    _OPERATE + "PauseQueue": _MANAGE,
+    _OPERATE + "ResumeQueue": _MANAGE,
+    _OPERATE + "Peek": _BROWSE,
+    _OPERATE + "Redrive": Rule(Permission.MANAGE, When.BEFORE, lambda request: (Kind.QUEUE, request.dlq_queue)),
+    _OPERATE + "Purge": _MANAGE,
+    _OPERATE + "ReadJournal": Rule(Permission.AUDIT, When.BEFORE, _journal),
+    _OPERATE + "DescribeServer": Rule(Permission.AUDIT, When.BEFORE, _server),
+    _AUTH + "WhoAmI": Rule(None, When.KNOWN),
+    _AUTH + "CreateKey": _ADMIN,
+    _AUTH + "ListKeys": _ADMIN,
+    _AUTH + "RotateKey": _ADMIN,
+    _AUTH + "RevokeKey": _ADMIN,
+    _AUTH + "SetPrincipal": _ADMIN,
+    _AUTH + "DeletePrincipal": _ADMIN,
+    _AUTH + "ListPrincipals": _ADMIN,
+    _AUTH + "SetRole": _ADMIN,
+    _AUTH + "DeleteRole": _ADMIN,
+    _AUTH + "ListRoles": _ADMIN,
+}
+"""By the path of the RPC."""

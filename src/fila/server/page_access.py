@@ -1,0 +1,49 @@
+"""Who is served which page of the HTTP port.
+
+1. In protected mode, peers of other machines are refused.
+2. Probes (`/healthz`, `/readyz`) are open: they tell no names, and what probes has neither key nor certificate.
+3. Where client certificates are required, every other page needs one.
+4. Where keys exist, every other page needs a key that may browse all queues and throttle keys, a client certificate, or
+   a peer of this machine.
+"""
+
+from http import HTTPStatus
+
+from fila.config import TlsConfig
+from fila.core.errors import PermissionDenied, Unauthenticated
+from fila.metrics.http import Page, PageRequest, refused
+from fila.server.access import Gate
+from fila.server.protected_mode import ProtectedMode
+from fila.wire.address import is_loopback
+
+PROBES = frozenset({"/healthz", "/readyz"})
+NO_CERTIFICATE = 'a client certificate is required here: tls.client_auth is "required"'
+
+
+class PageAccess:
+    """The rules above."""
+
+    def __init__(self, tls: TlsConfig, protected_mode: ProtectedMode, gate: Gate) -> None:
+        self._certificate_required = tls.client_auth == "required"
+        self._protected_mode = protected_mode
+        self._gate = gate
+
+    def refuse(self, request: PageRequest) -> Page | None:
+        """The answer to a request that is refused; None: it is served."""
+        stranger = self._protected_mode.refuse_peer(request.address)
+        if stranger is not None:
+            return refused(stranger)
+        if request.certified or request.path in PROBES:
+            return None
+        if self._certificate_required:
+            return refused(NO_CERTIFICATE)
+        return None if is_loopback(request.address) else self._refuse_key(request)
+
+    def _refuse_key(self, request: PageRequest) -> Page | None:
+        try:
+            self._gate.check_scrape(request.authorization)
+        except Unauthenticated as error:
+            return refused(str(error), HTTPStatus.UNAUTHORIZED)
+        except PermissionDenied as error:
+            return refused(str(error))
+        return None
