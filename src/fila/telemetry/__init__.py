@@ -1,1 +1,1 @@
-"""What the outside can see of a running broker. It watches: nothing that decides depends on it."""
+"""Metrics, traces and logs of a running broker. It only reads: no decision of the broker depends on it."""

@@ -1,205 +1,234 @@
-"""Every metric that the broker exports: one table, from which both exits (Prometheus, OTLP) and the docs go.
+"""Every metric that the broker exports: one table for Prometheus, OTLP and the docs.
 
-A counter never goes down while the process lives; it starts at 0 with it. Units are those of UCUM, as OpenTelemetry has
-them. In Prometheus a name has underscores for dots, its unit if that is seconds, and `_total` if it is a counter.
+Add a metric:
+1. a `Metric` below, listed in `CATALOG`;
+2. one line that reads its value (the broker counts with plain integers, and a look reads them):
+
+   | of | where |
+   |---|---|
+   | the broker, a queue | `watch.py`: `_collect_broker`, `_measure` |
+   | a fairness key, a throttle key | `keys.py`, `throttles.py` |
+   | a hook, waits, the event loop | `scripts.py`, `waits.py`, `loop_watchdog.py` |
+3. a row in docs/observability.md and a panel in deploy/grafana/fila.json: tests compare both with `CATALOG`.
 """
 
-from dataclasses import dataclass
-from enum import Enum
-
-
-class Kind(Enum):
-    """How a metric behaves."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Metric:
-    """One metric: its name, its labels, and what it says. There is one object for each, so it is a quick key."""
-
-    name: str
-    kind: Kind
-    labels: tuple[str, ...]
-    help: str
-    unit: str = "1"
-
-    @property
-    def prometheus_name(self) -> str:
-        name = self.name.replace(".", "_")
-        if self.unit == "s":
-            name += "_seconds"
-        return name + "_total" if self.kind is Kind.COUNTER else name
-
+from fila.metrics.metric import Metric, MetricType
 
 _QUEUE = ("queue_id",)
 _KEY = ("queue_id", "fairness_key")
 
 #: By the name of the field of `fila.broker.queue.Counters` that it shows.
 MESSAGES = {
-    field: Metric(f"fila.messages.{name}", Kind.COUNTER, _QUEUE, text, "{message}")
+    field: Metric(f"fila.messages.{name}", MetricType.COUNTER, _QUEUE, text, "{message}")
     for field, name, text in (
-        ("enqueued", "enqueued", "Messages that were accepted, duplicates not counted"),
-        ("delivered", "leased", "Messages that were handed to a consumer, each time"),
-        ("acked", "acked", "Messages that were done"),
-        ("nacked", "nacked", "Messages that a consumer gave back"),
-        ("expired", "expired", "Messages whose lease ended without an answer"),
-        ("returned", "returned", "Messages that came back because their consumer went away"),
-        ("dead_lettered", "dead_lettered", "Messages that went to the dead-letter queue"),
-        ("redriven", "redriven", "Dead letters that went back to their queue, counted in both"),
-        ("purged", "purged", "Dead letters that were thrown away"),
+        ("enqueued", "enqueued", "Messages accepted, without duplicates"),
+        ("delivered", "leased", "Deliveries to consumers; a redelivery counts again"),
+        ("acked", "acked", "Messages acked"),
+        ("nacked", "nacked", "Messages nacked by a consumer"),
+        ("expired", "expired", "Messages whose lease expired"),
+        ("returned", "returned", "Messages released, or returned because their consumer disconnected"),
+        ("dead_lettered", "dead_lettered", "Messages moved to the dead-letter queue"),
+        ("redriven", "redriven", "Dead letters moved back to their queue; counted in both queues"),
+        ("purged", "purged", "Messages removed by a purge"),
     )
 }
 
-DEPTH = Metric("fila.queue.depth", Kind.GAUGE, _QUEUE, "Messages that wait, delayed ones included", "{message}")
-DELAYED = Metric("fila.queue.delayed", Kind.GAUGE, _QUEUE, "Messages that wait for their delay to end", "{message}")
-LEASES = Metric("fila.leases.active", Kind.GAUGE, _QUEUE, "Messages that consumers hold", "{message}")
+DEPTH = Metric("fila.queue.depth", MetricType.GAUGE, _QUEUE, "Messages that wait, including delayed ones", "{message}")
+DELAYED = Metric("fila.queue.delayed", MetricType.GAUGE, _QUEUE, "Messages whose delay has not ended", "{message}")
+SUSPECTS = Metric(
+    "fila.queue.suspects",
+    MetricType.GAUGE,
+    _QUEUE,
+    "Messages that wait to be delivered alone, since a consumer that held them was lost",
+    "{message}",
+)
+LEASES = Metric("fila.leases.active", MetricType.GAUGE, _QUEUE, "Messages leased to consumers", "{message}")
 OLDEST = Metric(
-    "fila.queue.oldest_age", Kind.GAUGE, _QUEUE, "Age of the oldest message that could go out; 0 if none", "s"
+    "fila.queue.oldest_age",
+    MetricType.GAUGE,
+    _QUEUE,
+    "Age of the oldest message that waits and is not delayed; 0 if there is none",
+    "s",
 )
-CONSUMERS = Metric("fila.queue.consumers", Kind.GAUGE, _QUEUE, "Consumers with an open stream", "{consumer}")
-PAUSED = Metric("fila.queue.paused", Kind.GAUGE, _QUEUE, "1 while the queue hands out nothing on purpose")
-CREDIT = Metric("fila.queue.credit", Kind.GAUGE, _QUEUE, "Messages that consumers would take now", "{message}")
+CONSUMERS = Metric("fila.queue.consumers", MetricType.GAUGE, _QUEUE, "Consumers with an open stream", "{consumer}")
+PAUSED = Metric("fila.queue.paused", MetricType.GAUGE, _QUEUE, "1 while the queue is paused")
+CREDIT = Metric(
+    "fila.queue.credit",
+    MetricType.GAUGE,
+    _QUEUE,
+    "Messages that consumers can take now: the sum of their credit",
+    "{message}",
+)
 
-THROUGHPUT = Metric(
-    "fila.fairness.throughput", Kind.COUNTER, _KEY, "Messages of a fairness key that were handed out", "{message}"
+THROUGHPUT = Metric("fila.fairness.throughput", MetricType.COUNTER, _KEY, "Deliveries of a fairness key", "{message}")
+PENDING = Metric(
+    "fila.fairness.pending",
+    MetricType.GAUGE,
+    _KEY,
+    "Messages of a fairness key that wait and are not delayed; suspects count",
+    "{message}",
 )
-PENDING = Metric("fila.fairness.pending", Kind.GAUGE, _KEY, "Messages of a fairness key that could go out", "{message}")
 KEY_OLDEST = Metric(
-    "fila.fairness.oldest_age", Kind.GAUGE, _KEY, "Age of a fairness key's oldest message that could go out", "s"
+    "fila.fairness.oldest_age", MetricType.GAUGE, _KEY, "Age of the oldest pending message of a fairness key", "s"
 )
 SHARE = Metric(
     "fila.fairness.fair_share_ratio",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     _KEY,
-    "What a fairness key got of the last deliveries, divided by what it should have got by its weight and demand",
+    "Share of recent deliveries that a fairness key got, divided by the share it is entitled to by weight and demand",
 )
 
 KEY_WAIT = Metric(
     "fila.fairness.wait",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (*_KEY, "part"),
-    "Where the waits of a fairness key's messages went, of one delivery in 32",
+    "Waiting time of a fairness key by cause, sampled from one delivery in 32",
     "s",
 )
 
-WAIT = Metric("fila.wait.duration", Kind.HISTOGRAM, _QUEUE, "How long messages had waited, of one delivery in 32", "s")
+WAIT = Metric(
+    "fila.wait.duration", MetricType.HISTOGRAM, _QUEUE, "Waiting time of messages, sampled from one delivery in 32", "s"
+)
 WAIT_PARTS = Metric(
-    "fila.wait.parts", Kind.COUNTER, (*_QUEUE, "part"), "Where the waits of messages went, of one delivery in 32", "s"
+    "fila.wait.parts",
+    MetricType.COUNTER,
+    (*_QUEUE, "part"),
+    "Waiting time of messages by cause, sampled from one delivery in 32",
+    "s",
 )
 
-ROUNDS = Metric("fila.scheduler.drr.rounds", Kind.COUNTER, _QUEUE, "Rounds of the scheduler", "{round}")
+ROUNDS = Metric("fila.scheduler.drr.rounds", MetricType.COUNTER, _QUEUE, "Rounds of the scheduler", "{round}")
 ACTIVE_KEYS = Metric(
-    "fila.scheduler.drr.active_keys", Kind.GAUGE, _QUEUE, "Fairness keys with messages that could go out", "{key}"
+    "fila.scheduler.drr.active_keys", MetricType.GAUGE, _QUEUE, "Fairness keys with pending messages", "{key}"
 )
 
 TURNS = Metric(
     "fila.scheduler.drr.keys_processed",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     _QUEUE,
-    "Turns that fairness keys have had",
+    "Turns of fairness keys",
     "{turn}",
 )
 PARKED_KEYS = Metric(
-    "fila.scheduler.drr.parked_keys", Kind.GAUGE, _QUEUE, "Fairness keys that wait for nothing but throttles", "{key}"
+    "fila.scheduler.drr.parked_keys",
+    MetricType.GAUGE,
+    _QUEUE,
+    "Fairness keys that wait only for throttles",
+    "{key}",
 )
 
 DECISIONS = Metric(
     "fila.throttle.decisions",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("throttle_key", "result"),
-    "What a throttle decided: pass is a message that it let go, hit a fairness key that it began to hold up",
+    "Decisions of a throttle: pass counts messages let through, hit counts times a fairness key had to wait",
     "{decision}",
 )
 _THROTTLE = ("throttle_key",)
 TOKENS = Metric(
-    "fila.throttle.tokens_remaining", Kind.GAUGE, _THROTTLE, "Tokens in the bucket; less than 0 is a debt", "{token}"
+    "fila.throttle.tokens_remaining",
+    MetricType.GAUGE,
+    _THROTTLE,
+    "Tokens in the bucket; negative means debt",
+    "{token}",
 )
 THROTTLE_IN_FLIGHT = Metric(
-    "fila.throttle.in_flight", Kind.GAUGE, _THROTTLE, "Messages of a throttle key that consumers hold", "{message}"
+    "fila.throttle.in_flight",
+    MetricType.GAUGE,
+    _THROTTLE,
+    "Messages of a throttle key leased to consumers",
+    "{message}",
 )
 WAITING_KEYS = Metric(
     "fila.throttle.waiting_keys",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     _THROTTLE,
     "Fairness keys that wait for a throttle",
     "{key}",
 )
 
 _HOOK = ("queue_id", "hook")
-LUA_DURATION = Metric("fila.lua.execution_duration_us", Kind.HISTOGRAM, _HOOK, "How long calls of a hook took", "us")
-LUA_ERRORS = Metric("fila.lua.errors", Kind.COUNTER, (*_HOOK, "kind"), "Calls of a hook that failed", "{call}")
+LUA_DURATION = Metric(
+    "fila.lua.execution_duration_us", MetricType.HISTOGRAM, _HOOK, "Duration of calls of a hook", "us"
+)
+LUA_ERRORS = Metric("fila.lua.errors", MetricType.COUNTER, (*_HOOK, "kind"), "Failed calls of a hook", "{call}")
 LUA_BREAKER = Metric(
     "fila.lua.circuit_breaker.activations",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     _HOOK,
-    "How often a hook began to be bypassed",
+    "Times that the circuit breaker of a hook opened",
     "{time}",
 )
 LUA_BYPASSED = Metric(
-    "fila.lua.bypassed", Kind.COUNTER, _HOOK, "Messages that took the defaults while a hook was bypassed", "{message}"
+    "fila.lua.bypassed",
+    MetricType.COUNTER,
+    _HOOK,
+    "Messages that got the defaults because a hook was bypassed",
+    "{message}",
 )
 
-LUA_OPEN = Metric("fila.lua.circuit_breaker.open", Kind.GAUGE, _HOOK, "1 while a hook is bypassed", "1")
-LUA_SPENT = Metric("fila.lua.budget.spent", Kind.COUNTER, (), "Time that hooks and compiling them took", "s")
+LUA_OPEN = Metric("fila.lua.circuit_breaker.open", MetricType.GAUGE, _HOOK, "1 while a hook is bypassed", "1")
+LUA_SPENT = Metric("fila.lua.budget.spent", MetricType.COUNTER, (), "Time spent in hooks and in compiling scripts", "s")
 LUA_EXHAUSTED = Metric(
-    "fila.lua.budget.exhausted", Kind.COUNTER, (), "Ticks that ended with hooks still to be asked", "{tick}"
+    "fila.lua.budget.exhausted", MetricType.COUNTER, (), "Ticks that ran out of time for hooks", "{tick}"
 )
-LUA_WAITING = Metric("fila.lua.budget.waiting", Kind.GAUGE, (), "Messages that wait for hooks", "{message}")
-LUA_MEMORY = Metric("fila.lua.memory.reserved", Kind.GAUGE, (), "What scripts of all queues may hold", "By")
+LUA_WAITING = Metric("fila.lua.budget.waiting", MetricType.GAUGE, (), "Messages that wait for hooks", "{message}")
+LUA_MEMORY = Metric("fila.lua.memory.reserved", MetricType.GAUGE, (), "Memory limits of all scripts together", "By")
 
-QUEUES = Metric("fila.broker.queues", Kind.GAUGE, (), "Queues, dead-letter queues included", "{queue}")
+QUEUES = Metric("fila.broker.queues", MetricType.GAUGE, (), "Queues, including dead-letter queues", "{queue}")
 COMMANDS = Metric(
-    "fila.broker.commands_waiting", Kind.GAUGE, (), "Messages in requests that wait for a tick", "{message}"
+    "fila.broker.commands_waiting", MetricType.GAUGE, (), "Messages in requests that wait for the engine", "{message}"
 )
-TICKS = Metric("fila.broker.ticks", Kind.COUNTER, (), "Ticks of the engine", "{tick}")
+TICKS = Metric("fila.broker.ticks", MetricType.COUNTER, (), "Ticks of the engine", "{tick}")
 WRITE_FAILURES = Metric(
     "fila.broker.write_failures",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
-    "Ticks that changed nothing because their write failed",
+    "Ticks whose write failed; they changed nothing",
     "{tick}",
 )
 WRITE_STALLS = Metric(
     "fila.broker.write_stalls",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
-    "Ticks that were put off because the store was behind with its files",
+    "Ticks postponed by a write stall of the store",
     "{tick}",
 )
-STORE_FREE = Metric("fila.store.free_bytes", Kind.GAUGE, (), "Room on the disk of the store", "By")
+STORE_FREE = Metric("fila.store.free_bytes", MetricType.GAUGE, (), "Free space on the disk of the store", "By")
 STORE_FULL = Metric(
-    "fila.store.full", Kind.GAUGE, (), "1 while producers are refused because there is too little room on the disk"
+    "fila.store.full",
+    MetricType.GAUGE,
+    (),
+    "1 while producers are refused because the disk is full",
 )
 TURNS_TAKEN = Metric(
     "fila.loop.turn",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     ("kind",),
-    "How long the event loop was busy with one thing at a time",
+    "Duration of turns of the event loop",
     "s",
 )
 LONGEST_TURN = Metric(
     "fila.loop.longest_turn",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("kind",),
-    "The longest time that the event loop was busy with one thing, in the last one to two minutes",
+    "Longest turn of the event loop in the last one to two minutes",
     "s",
 )
 SPANS = Metric(
     "fila.tracing.spans",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("result",),
-    "Spans that were noted, and dropped because there were too many",
+    "Spans recorded, and spans dropped because too many waited",
     "{span}",
 )
-BUILD = Metric("fila.build_info", Kind.GAUGE, ("version",), "Always 1, with the version of the server")
+BUILD = Metric("fila.build_info", MetricType.GAUGE, ("version",), "Always 1, with the version of the server")
 
 CATALOG: tuple[Metric, ...] = (
     *MESSAGES.values(),
     DEPTH,
     DELAYED,
+    SUSPECTS,
     LEASES,
     OLDEST,
     CONSUMERS,

@@ -1,4 +1,4 @@
-"""The busiest fairness keys of a queue by name, and all the others together, so that series stay few.
+"""Deliveries by fairness key. The busiest keys have series of their own, all others are summed: series stay few.
 
 Rules of this file:
 - At most `top` keys have a name of their own. The rest is `OTHER`, and so is a key that is called that.
@@ -36,17 +36,18 @@ class Named:
     """What it does lately: halves with every look, grows with what it delivers and holds."""
     delivered: int = 0
     """As of the last look."""
-    pending: int = 0
+    ready: int = 0
+    """Messages that its share of deliveries is for; suspects wait apart."""
 
 
 @dataclass(slots=True)
 class KeyFigures:
-    """What is told of one key."""
+    """The figures of one key."""
 
     throughput: int
     pending: int
     oldest: int | None = None
-    """The sequence number of its oldest message that could go out."""
+    """The sequence number of its oldest pending message."""
     share_ratio: float | None = None
 
 
@@ -71,16 +72,16 @@ class KeyTally:
         self._marks: deque[_Mark] = deque([_Mark(now)])
 
     def figures(self, candidates: Iterable[str], now: int) -> dict[str, KeyFigures]:
-        """What there is to tell, by name. `candidates` are keys that might be among the busiest."""
+        """Figures by key. `candidates` are keys that might be among the busiest."""
         departed = self._absorb()
         self._choose({**dict.fromkeys(candidates), **departed}, departed)
-        told = self._tell()
+        told = self._collect()
         for name, ratio in self._ratios(now).items():
             told[name].share_ratio = ratio
         queue = self._queue
         rest = KeyFigures(
             queue.counters.delivered - self._lost - sum(named.throughput for named in told.values()),
-            queue.ready - sum(named.pending for named in told.values()),
+            queue.pending - sum(named.pending for named in told.values()),
         )
         self._all_named = len(queue.keys) <= len(self._named) + 1 and all(
             name in self._named or name == OTHER for name in queue.keys
@@ -106,10 +107,11 @@ class KeyTally:
         for name, named in self._named.items():
             key = keys.get(name)
             delivered = named.counted + (key.delivered - named.mark if key else 0)
-            named.busy = named.busy // 2 + delivered - named.delivered + (key.ready if key else 0)
+            named.busy = named.busy // 2 + delivered - named.delivered + (self._queue.pending_of(key) if key else 0)
             named.delivered = delivered
         busy = {
-            name: departed.get(name, 0) + (keys[name].delivered + keys[name].ready if name in keys else 0)
+            name: departed.get(name, 0)
+            + (keys[name].delivered + self._queue.pending_of(keys[name]) if name in keys else 0)
             for name in candidates
             if name not in self._named and name != OTHER
         }
@@ -128,21 +130,22 @@ class KeyTally:
         else:
             self._named[name] = Named(mark=key.delivered if key else 0, busy=busy)
 
-    def _tell(self) -> dict[str, KeyFigures]:
+    def _collect(self) -> dict[str, KeyFigures]:
         told: dict[str, KeyFigures] = {}
+        queue = self._queue
         for name, named in self._named.items():
-            key = self._queue.keys.get(name)
+            key = queue.keys.get(name)
             if key is None:
-                named.delivered, named.pending = named.counted, 0
+                named.delivered, named.ready = named.counted, 0
                 told[name] = KeyFigures(named.counted, 0)
                 continue
-            named.delivered, named.pending = named.counted + key.delivered - named.mark, key.ready
+            named.delivered, named.ready = named.counted + key.delivered - named.mark, key.ready
             named.weight = key.weight
-            told[name] = KeyFigures(named.delivered, key.ready, key.oldest if key.ready else None)
+            told[name] = KeyFigures(named.delivered, queue.pending_of(key), queue.oldest_of(key))
         return told
 
     def _ratios(self, now: int) -> dict[str, float]:
-        """Of the keys that got or wanted anything in the window: their part, by what it should have been."""
+        """For keys with deliveries or ready messages in the window: the share they got, divided by their fair share."""
         marks = self._marks
         while len(marks) > 1 and now - marks[1].at >= WINDOW_NS:
             marks.popleft()
@@ -150,7 +153,7 @@ class KeyTally:
         if now - marks[-1].at >= WINDOW_NS // 2:
             marks.append(_Mark(now, {name: named.delivered for name, named in self._named.items()}))
         got = {name: named.delivered - min(before.get(name, 0), named.delivered) for name, named in self._named.items()}
-        wanted = {name: count + self._named[name].pending for name, count in got.items()}
+        wanted = {name: count + self._named[name].ready for name, count in got.items()}
         due = fair_shares(sum(got.values()), wanted, {name: named.weight for name, named in self._named.items()})
         return {name: got[name] / due[name] for name in due if due[name] > 0}
 

@@ -14,8 +14,7 @@ from opentelemetry.sdk.metrics import export as model
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from fila.telemetry.catalog import Kind, Metric
-from fila.telemetry.samples import Distribution, Samples, Value
+from fila.metrics.metric import Distribution, Metric, MetricType, Samples, Value
 
 TIMEOUT_S = 10.0
 SCOPE = InstrumentationScope("fila")
@@ -54,12 +53,12 @@ class MetricSender:
                 spreads.append(self._spread(labels, value, now))
             else:
                 numbers.append(model.NumberDataPoint(labels, self._began, now, value))
-        match metric.kind:
-            case Kind.COUNTER:
+        match metric.type:
+            case MetricType.COUNTER:
                 data: model.DataT = model.Sum(numbers, _CUMULATIVE, is_monotonic=True)
-            case Kind.GAUGE:
+            case MetricType.GAUGE:
                 data = model.Gauge(numbers)
-            case Kind.HISTOGRAM:
+            case MetricType.HISTOGRAM:
                 data = model.Histogram(spreads, _CUMULATIVE)
         return model.Metric(metric.name, metric.help, metric.unit, data)
 

@@ -1,4 +1,4 @@
-"""What there is to tell of a queue's script.
+"""Samples of the hooks of a queue.
 
 A queue gets new hooks when its script changes, and these count from nothing. What the old ones counted is added, so
 that no counter goes down.
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from fila.broker.queue import QueueState
 from fila.lua.hooks import BUCKETS_US, HookName, Hooks, HookStats
+from fila.metrics.metric import Distribution, Samples
 from fila.telemetry import catalog
-from fila.telemetry.samples import Distribution, Samples
 
 
 class ScriptTally:
@@ -19,7 +19,7 @@ class ScriptTally:
         self._hooks: Hooks | None = None
         self._past: dict[HookName, HookStats] = {}
 
-    def tell(self, samples: Samples, queue: QueueState, now: int) -> None:
+    def collect(self, samples: Samples, queue: QueueState, now: int) -> None:
         if queue.hooks is not self._hooks:
             for hook, stats in _stats(self._hooks):
                 self._past[hook] = _sum(stats, self._past.get(hook))

@@ -1,4 +1,4 @@
-"""Everything that watches a server, put together: the look, its two exits, and the pages for probes."""
+"""Puts telemetry together: reading the figures, Prometheus and OTLP, and the pages for probes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -14,11 +14,12 @@ import structlog
 
 from fila.broker.broker import Broker
 from fila.config import TelemetryConfig
-from fila.telemetry import catalog, prometheus
-from fila.telemetry.http import Page, Pages, plain
-from fila.telemetry.samples import Samples
+from fila.metrics import prometheus
+from fila.metrics.http import Page, PageServer, Refuse, Wrap, plain, serve_everyone
+from fila.metrics.metric import Samples
+from fila.telemetry import catalog
+from fila.telemetry.loop_watchdog import LoopWatchdog
 from fila.telemetry.tracing import Note, Tracer
-from fila.telemetry.turns import Turns
 from fila.telemetry.watch import Bounds, Watch
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class Sender(Protocol):
-    """Something that holds a connection to a collector."""
+    """Holds a connection to a collector."""
 
     def close(self) -> None: ...
 
@@ -45,12 +46,22 @@ LAST_EXPORT_S = 3.0
 class Telemetry:
     """Watches one broker. Does nothing at all while the configuration names neither a collector nor an address."""
 
-    def __init__(self, config: TelemetryConfig, broker: Broker, instance: str, turns: Turns) -> None:
+    def __init__(
+        self,
+        config: TelemetryConfig,
+        broker: Broker,
+        instance: str,
+        turns: LoopWatchdog,
+        refuse: Refuse = serve_everyone,
+        wrap: Wrap | None = None,
+    ) -> None:
         self._config = config
         self._broker = broker
         self._instance = instance
         self._turns = turns
-        self._pages = Pages({"/metrics": self._metrics, "/healthz": self._healthy, "/readyz": self._ready})
+        pages = {"/metrics": self._metrics, "/healthz": self._healthy, "/readyz": self._ready}
+        self._pages = PageServer(pages, refuse)
+        self._wrap = wrap
         self._thread = ThreadPoolExecutor(1, "telemetry")
         """Where figures are written out and sent, so that messages do not wait for it"""
         self._looking = asyncio.Lock()
@@ -67,7 +78,7 @@ class Telemetry:
         """Notes spans; None when nobody wants them."""
 
     async def start(self) -> None:
-        """Raises OSError when the address cannot be had."""
+        """Raises OSError when the address cannot be used."""
         config = self._config
         if not (config.otlp_endpoint or config.prometheus_listen):
             return
@@ -75,7 +86,7 @@ class Telemetry:
         bounds = Bounds(config.top_queues, config.top_keys, config.top_throttles)
         self._watch = Watch(broker.state, broker.load, broker.now, bounds)
         if config.prometheus_listen:
-            self.prometheus_port = await self._pages.listen(config.prometheus_listen)
+            self.prometheus_port = await self._pages.listen(config.prometheus_listen, self._wrap)
             log.info("serving metrics", address=config.prometheus_listen, port=self.prometheus_port)
         if config.otlp_endpoint:
             self._exports.add(asyncio.create_task(self._export_metrics()))
@@ -84,7 +95,7 @@ class Telemetry:
             log.info("sending telemetry", endpoint=config.otlp_endpoint)
 
     async def stop(self) -> None:
-        """Send what there is to the collector, and be done."""
+        """Send the last figures and spans, then stop."""
         await self._pages.close()
         self._stopping.set()
         if self._exports:
@@ -96,7 +107,7 @@ class Telemetry:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _look(self) -> Samples:
-        """A look at the broker, between whose steps messages go on."""
+        """Collect samples in short steps; messages go on between them."""
         assert self._watch is not None
         samples: Samples = {}
         async with self._looking:
@@ -106,13 +117,13 @@ class Telemetry:
                 await asyncio.sleep(0)
                 began = monotonic_ns()
             self._turns.ended("look", began, _describe_look)
-            self._turns.tell(samples)
+            self._turns.collect(samples)
         noted, dropped = (self.tracer.noted, self.tracer.dropped) if self.tracer else (0, 0)
         samples[catalog.SPANS] = [(("noted",), noted), (("dropped",), dropped)]
         return samples
 
     async def _metrics(self) -> Page:
-        """Whoever asks while a page is made gets the same one."""
+        """The page. Requests that come while it is made share it."""
         if self._scrape is None or self._scrape.done():
             self._scrape = asyncio.create_task(self._render())
         return await asyncio.shield(self._scrape)
@@ -148,7 +159,11 @@ class Telemetry:
 
             return self._opened(SpanSender(self._config.otlp_endpoint, self._source())).send
 
-        send = await self._apart(make)
+        try:
+            send = await self._apart(make)
+        except OSError as error:
+            log.error("spans are not sent: a file for TLS cannot be read", error=str(error))  # noqa: TRY400  says it all
+            return
         async for _ in self._beats(SPANS_S):
             notes = tracer.take()
             if notes:
@@ -164,7 +179,7 @@ class Telemetry:
         return sender
 
     async def _beats(self, seconds: float) -> AsyncIterator[None]:
-        """Again and again after some time, and for the last time when the server stops."""
+        """Yield after every interval, and a last time when the server stops."""
         last = False
         while not last:
             with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Spans of messages that somebody traces: their producer, or whoever calls.
+"""Spans of what the broker does with messages that a producer or a caller traces.
 
 A producer that is being traced puts a W3C `traceparent` into the headers of its messages. When it says that the trace
 is sampled, the broker notes spans of what it does with the message, as children of the producer's span. The consumer
@@ -15,8 +15,8 @@ that its trace is not sampled is not traced.
 Rules of this file:
 - A message without the header costs one lookup, a call without the metadata one more. Notes are plain tuples; what a
   span needs is made of them in another thread.
-- Nothing grows without bound: past `MAX_NOTES` spans are dropped and counted, past `MAX_HELD` the oldest message that
-  is held is forgotten, and gets no span for its ack.
+- Nothing grows without bound: past `MAX_NOTES` spans are dropped and counted, past `MAX_IN_FLIGHT` the oldest delivery
+  is forgotten, and gets no span for its ack.
 """
 
 import re
@@ -28,12 +28,12 @@ from typing import NamedTuple
 from fila.broker.commands import AckGroup, Failure, Incoming, Nack, Outcome
 from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
+from fila.core.lane import Lane
 from fila.core.ledger import Wait
-from fila.core.pending import Lane
 
 HEADER = "traceparent"
 MAX_NOTES = 20_000
-MAX_HELD = 20_000
+MAX_IN_FLIGHT = 20_000
 NS_PER_S = 1_000_000_000
 
 SEARCHED_BYTES = 1024
@@ -81,15 +81,15 @@ class Note(NamedTuple):
     """The producer's span, when the parent is another."""
 
 
-class Held(NamedTuple):
-    """A traced message that a consumer holds."""
+class TracedDelivery(NamedTuple):
+    """A traced message that was delivered and is not settled."""
 
     parent: Parent
     fairness_key: str
 
 
 class Settling(NamedTuple):
-    """Who settles, if they are traced; the fairness keys of what they settle, and the traces that begin, by message."""
+    """The context of a settlement: the traced caller, and by message the fairness key and the trace that begins."""
 
     caller: Parent | None
     keys: dict[str, str]
@@ -117,7 +117,7 @@ class Tracer:
         self._queues = state.queues
         self._ids = state.ids
         self._notes: list[Note] = []
-        self._held: dict[str, Held] = {}
+        self._in_flight: dict[str, TracedDelivery] = {}
         self.noted = 0
         self.dropped = 0
 
@@ -134,7 +134,7 @@ class Tracer:
         ended: int,
         caller: Parent | None = None,
     ) -> None:
-        """A batch was answered."""
+        """A batch of enqueues was answered."""
         own = caller is None
         for message, outcome in zip(messages, outcomes, strict=True):
             text = message.headers.get(HEADER)
@@ -177,19 +177,19 @@ class Tracer:
                 continue
             message_id, key = self._ids.text(seq), lane.key.name
             if producer is not None:
-                self._hold(message_id, Held(producer, key))
+                self._add_in_flight(message_id, TracedDelivery(producer, key))
             wait, link = queue.ledger.answer(seq), _link(parent, producer)
             self._note(Note(Operation.LEASE, parent, queue.name, message_id, key, began, ended, wait=wait, link=link))
 
     def settling(self, acks: list[AckGroup], nacks: list[Nack], caller: Parent | None, now: int) -> "Settling":
-        """A consumer says what becomes of messages, and the broker has not yet done it."""
+        """A settlement arrived and is not yet carried out."""
         keys: dict[str, str] = {}
         begun: dict[str, Parent] = {}
         if caller is UNSAMPLED or (caller is None and not self._may_begin(now)):
             return Settling(None, keys, begun)
         for operation, name, message_id in _named(acks, nacks):
             if caller is None:
-                own = self._begin(operation, now) if message_id not in self._held else None
+                own = self._begin(operation, now) if message_id not in self._in_flight else None
                 if own is None:
                     if not self._may_begin(now):
                         break
@@ -210,17 +210,17 @@ class Tracer:
         ended: int,
         settling: "Settling | None" = None,
     ) -> None:
-        """A consumer was told what became of messages."""
+        """A settlement was answered."""
         caller, keys, begun = settling or Settling(None, {}, {})
-        if caller is None and not self._held and not begun:
+        if caller is None and not self._in_flight and not begun:
             return
         failed = {failure.message_id: type(failure.error).__name__ for failure in failures}
         for operation, queue, message_id in _named(acks, nacks):
-            held = self._held.pop(message_id, None)
-            producer = None if held is None else held.parent
+            delivery = self._in_flight.pop(message_id, None)
+            producer = None if delivery is None else delivery.parent
             parent = caller or producer or begun.get(message_id)
             if parent is not None:
-                key = held.fairness_key if held is not None else keys.get(message_id, "")
+                key = delivery.fairness_key if delivery is not None else keys.get(message_id, "")
                 error, link = failed.get(message_id, ""), _link(parent, producer)
                 self._note(Note(operation, parent, queue, message_id, key, began, ended, error, link=link))
 
@@ -241,11 +241,11 @@ class Tracer:
         limit, second = self._own_a_second, now // NS_PER_S
         return any(self._begun[each] < (second, limit) for each in (Operation.ACK, Operation.NACK)) and limit > 0
 
-    def _hold(self, message_id: str, held: Held) -> None:
-        self._held.pop(message_id, None)
-        if len(self._held) >= MAX_HELD:
-            del self._held[next(iter(self._held))]
-        self._held[message_id] = held
+    def _add_in_flight(self, message_id: str, delivery: TracedDelivery) -> None:
+        self._in_flight.pop(message_id, None)
+        if len(self._in_flight) >= MAX_IN_FLIGHT:
+            del self._in_flight[next(iter(self._in_flight))]
+        self._in_flight[message_id] = delivery
 
     def _note(self, note: Note) -> None:
         if len(self._notes) >= MAX_NOTES:
@@ -256,6 +256,6 @@ class Tracer:
 
 
 def _named(acks: list[AckGroup], nacks: list[Nack]) -> list[tuple[Operation, str, str]]:
-    """What is settled: how, its queue and its id."""
+    """Operation, queue and id of each settled message."""
     named = [(Operation.ACK, group.queue, message_id) for group in acks for message_id in group.message_ids]
     return named + [(Operation.NACK, nack.queue, nack.message_id) for nack in nacks]

@@ -1,13 +1,13 @@
-"""What there is to tell of where waits went. The broker accounts for one delivery in `fila.core.ledger.SAMPLE`.
+"""Samples of waiting times by cause. The broker accounts for one delivery in `fila.core.ledger.SAMPLE`.
 
 The ledger forgets keys that were not served for long. What they had is kept here, so that no counter goes down.
 """
 
 from fila.broker.queue import QueueState
 from fila.core.ledger import PARTS, WaitSums
+from fila.metrics.metric import Distribution, Samples
 from fila.telemetry import catalog
 from fila.telemetry.keys import OTHER
-from fila.telemetry.samples import Distribution, Samples
 
 NS_PER_S = 1_000_000_000
 
@@ -23,7 +23,7 @@ class WaitTally:
         self._sums: dict[str, WaitSums] = {}
         self._past: dict[str, dict[str, int]] = {}
 
-    def tell(self, samples: Samples, queue: QueueState, names: list[str]) -> None:
+    def collect(self, samples: Samples, queue: QueueState, names: list[str]) -> None:
         """Of the queue, and of the fairness keys `names`."""
         sums = queue.ledger.sums
         samples[catalog.WAIT].append(((queue.name,), spread(sums)))

@@ -1,4 +1,4 @@
-"""Looks at the broker from outside and says what there is to tell.
+"""Reads the broker's figures and turns them into samples.
 
 Rules of this file:
 - Nothing here is called by the broker. It counts with plain integers; a look reads them.
@@ -17,11 +17,10 @@ from itertools import islice
 from fila.broker.engine import Load
 from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
+from fila.metrics.metric import Metric, Samples
 from fila.telemetry import catalog
-from fila.telemetry.catalog import Metric
 from fila.telemetry.keys import OTHER, KeyTally
-from fila.telemetry.rest import Rest
-from fila.telemetry.samples import Samples
+from fila.telemetry.others import OtherSeries
 from fila.telemetry.scripts import ScriptTally
 from fila.telemetry.throttles import ThrottleWatch
 from fila.telemetry.waits import WaitTally
@@ -39,13 +38,14 @@ class _Scan:
     """What a look at each of the keys of a queue finds."""
 
     active: int = 0
+    """Keys with pending messages"""
     oldest: int | None = None
     candidates: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Tallies:
-    """What is kept of a queue with a name of its own."""
+    """What is kept for a queue with series of its own."""
 
     keys: KeyTally
     scripts: ScriptTally = field(default_factory=ScriptTally)
@@ -54,7 +54,7 @@ class _Tallies:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many have series of their own; the rest of each kind is told together."""
+    """How many have series of their own; all others are summed."""
 
     queues: int
     keys: int
@@ -63,7 +63,7 @@ class Bounds:
 
 
 class Watch:
-    """Tells how a broker is doing. Lives on the broker's event loop."""
+    """Collects the samples of a broker. Lives on the broker's event loop."""
 
     def __init__(self, state: BrokerState, load: Callable[[], Load], clock: Callable[[], int], bounds: Bounds) -> None:
         self._state = state
@@ -71,13 +71,13 @@ class Watch:
         self._clock = clock
         self._bounds = bounds
         self._named: dict[QueueState, _Tallies] = {}
-        self._rest: Rest[QueueState, Metric] = Rest(frozenset({catalog.OLDEST}))
+        self._others: OtherSeries[QueueState, Metric] = OtherSeries(frozenset({catalog.OLDEST}))
         self._throttles = ThrottleWatch(state.throttles, bounds.throttles)
         self._version = version("fila")
         state.count_departed()
 
     def look(self) -> Samples:
-        """All there is to tell, in one go."""
+        """All samples at once."""
         samples: Samples = {}
         for _ in self.steps(samples):
             pass
@@ -86,7 +86,7 @@ class Watch:
     def steps(self, samples: Samples) -> Iterator[None]:
         """Fill `samples` step by step."""
         samples.update((metric, []) for metric in catalog.CATALOG)
-        self._tell_broker(samples)
+        self._collect_broker(samples)
         queues = list(self._state.queues.values())
         self._name(queues)
         for number, queue in enumerate(queues):
@@ -95,27 +95,27 @@ class Watch:
             counts, levels = _measure(queue, scan, self._clock())
             if queue in self._named:
                 _put(samples, queue.name, counts, levels)
-                self._tell_keys(samples, queue, scan)
-                self._named[queue].scripts.tell(samples, queue, self._clock())
+                self._collect_keys(samples, queue, scan)
+                self._named[queue].scripts.collect(samples, queue, self._clock())
                 yield
             else:
-                self._rest.add(queue, counts, levels)
+                self._others.add(queue, counts, levels)
                 if number % QUEUES_STEP == 0:
                     yield
-        self._tell_rest(samples)
+        self._collect_others(samples)
         yield from self._throttles.steps(samples, self._clock())
 
     def _name(self, queues: list[QueueState]) -> None:
-        """Give a name to queues while there are names: the busiest first."""
+        """Give queues series of their own while there is room: the busiest first."""
         there = set(queues)
         self._named = {queue: tallies for queue, tallies in self._named.items() if queue in there}
-        self._rest.begin(there)
+        self._others.begin(there)
         nameless = (queue for queue in queues if queue not in self._named and queue.name != OTHER)
         now = self._clock()
         for queue in nlargest(self._bounds.queues - len(self._named), nameless, key=_busy):
             self._named[queue] = _Tallies(KeyTally(queue, self._bounds.keys, now))
 
-    def _tell_broker(self, samples: Samples) -> None:
+    def _collect_broker(self, samples: Samples) -> None:
         load = self._load()
         samples[catalog.BUILD].append(((self._version,), 1))
         for metric, value in (
@@ -134,18 +134,18 @@ class Watch:
         if load.store_free_bytes is not None:
             samples[catalog.STORE_FREE].append(((), load.store_free_bytes))
 
-    def _tell_rest(self, samples: Samples) -> None:
-        counts, levels = self._rest.counts, self._rest.levels
+    def _collect_others(self, samples: Samples) -> None:
+        counts, levels = self._others.counts, self._others.levels
         if counts:
             _put(samples, OTHER, counts, levels)
             samples[catalog.THROUGHPUT].append(((OTHER, OTHER), counts[catalog.MESSAGES["delivered"]]))
             pending = levels.get(catalog.DEPTH, 0) - levels.get(catalog.DELAYED, 0)
             samples[catalog.PENDING].append(((OTHER, OTHER), pending))
 
-    def _tell_keys(self, samples: Samples, queue: QueueState, scan: _Scan) -> None:
+    def _collect_keys(self, samples: Samples, queue: QueueState, scan: _Scan) -> None:
         now, tallies = self._clock(), self._named[queue]
         told = tallies.keys.figures(scan.candidates, now)
-        tallies.waits.tell(samples, queue, list(told))
+        tallies.waits.collect(samples, queue, list(told))
         for name, figures in told.items():
             labels = (queue.name, name)
             samples[catalog.THROUGHPUT].append((labels, figures.throughput))
@@ -160,24 +160,26 @@ def _scan(queue: QueueState, found: _Scan, top: int) -> Iterator[None]:
     """Look at every key of a queue, `STEP` at a time."""
     keys = iter(list(queue.keys.values()))
     while some := list(islice(keys, STEP)):
-        active = [key for key in some if key.ready]
-        found.active += len(active)
-        first = min((key.oldest for key in active), default=None)
-        if first is not None:
-            found.oldest = first if found.oldest is None else min(first, found.oldest)
-        found.candidates += [key.name for key in nlargest(top, some, key=lambda key: key.delivered + key.ready)]
+        oldest = [seq for key in some if (seq := queue.oldest_of(key)) is not None]
+        found.active += len(oldest)
+        if oldest:
+            found.oldest = min(oldest) if found.oldest is None else min(found.oldest, *oldest)
+        found.candidates += [
+            key.name for key in nlargest(top, some, key=lambda key: key.delivered + queue.pending_of(key))
+        ]
         if len(some) == STEP:
             yield
 
 
 def _measure(queue: QueueState, scan: _Scan, now: int) -> tuple[dict[Metric, int], dict[Metric, float]]:
-    """What a queue has counted, and how it stands."""
+    """The counters and the gauges of a queue."""
     counts = {metric: getattr(queue.counters, name) for name, metric in catalog.MESSAGES.items()}
     counts[catalog.ROUNDS] = queue.drr.round
     counts[catalog.TURNS] = queue.drr.turns
     levels = {
         catalog.DEPTH: queue.depth,
         catalog.DELAYED: len(queue.schedule),
+        catalog.SUSPECTS: len(queue.suspects),
         catalog.LEASES: len(queue.leases),
         catalog.CONSUMERS: len(queue.consumers),
         catalog.CREDIT: sum(credit for _, credit in queue.consumers.with_credit()),
@@ -195,7 +197,7 @@ def _put(samples: Samples, queue: str, counts: dict[Metric, int], levels: dict[M
 
 
 def _busy(queue: QueueState) -> int:
-    return queue.counters.enqueued + queue.held
+    return queue.counters.enqueued + queue.size
 
 
 def _age(seq: int, now: int) -> float:

@@ -1,9 +1,8 @@
 """What Prometheus reads: the text exposition format, version 0.0.4."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from fila.telemetry.catalog import Metric
-from fila.telemetry.samples import Distribution, Samples, Value
+from fila.metrics.metric import Distribution, Metric, Samples, Value
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -11,13 +10,19 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def render(samples: Samples) -> bytes:
-    """The page that is scraped."""
-    return "".join(line for metric, values in samples.items() if values for line in _lines(metric, values)).encode()
+    """The page that is scraped. Metrics without values are left out."""
+    return "".join(
+        line
+        for metric, values in samples.items()
+        if values
+        for name in (metric.prometheus_name, metric.alias)
+        if name
+        for line in _lines(name, metric, values)
+    ).encode()
 
 
-def _lines(metric: Metric, values: list[tuple[tuple[str, ...], Value]]) -> Iterator[str]:
-    name = metric.prometheus_name
-    yield f"# HELP {name} {metric.help}.\n# TYPE {name} {metric.kind.value}\n"
+def _lines(name: str, metric: Metric, values: Sequence[tuple[tuple[str, ...], Value]]) -> Iterator[str]:
+    yield f"# HELP {name} {metric.help}.\n# TYPE {name} {metric.type.value}\n"
     for labels, value in values:
         pairs = [f'{label}="{text.translate(_ESCAPES)}"' for label, text in zip(metric.labels, labels, strict=True)]
         if isinstance(value, Distribution):

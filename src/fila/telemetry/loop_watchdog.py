@@ -1,7 +1,7 @@
-"""The watchdog: how long the event loop was busy with one thing at a time.
+"""The watchdog of the event loop: measures its turns and logs slow ones.
 
-A turn is what runs between two moments at which the event loop can look for other work (`fila.wire.turns`): all clients
-wait for its end. Each is counted by its kind and length; one that takes too long is logged with what it did.
+A turn is what runs between two moments at which the event loop can look for other work (`fila.wire.loop_turns`): all
+clients wait for its end. Each is counted by its kind and length; one that takes too long is logged with what it did.
 
 | kind | a turn of it |
 |---|---|
@@ -19,8 +19,8 @@ from time import monotonic_ns
 
 import structlog
 
+from fila.metrics.metric import Distribution, Samples
 from fila.telemetry import catalog
-from fila.telemetry.samples import Distribution, Samples
 
 log = structlog.get_logger(__name__)
 
@@ -53,11 +53,11 @@ class _Tally:
         """and of the window before"""
 
 
-class Turns:
+class LoopWatchdog:
     """Counts the turns of one event loop."""
 
     def __init__(self, slow_ms: int, clock: Callable[[], int] = monotonic_ns) -> None:
-        """Turns that take `slow_ms` or longer are logged; 0 logs none."""
+        """LoopWatchdog that take `slow_ms` or longer are logged; 0 logs none."""
         self._clock = clock
         self._slow_ns = slow_ms * 1_000_000
         self._tallies = {kind: _Tally() for kind in KINDS}
@@ -78,8 +78,8 @@ class Turns:
         if took >= self._slow_ns > 0:
             self._log(kind, took, now, describe)
 
-    def tell(self, samples: Samples) -> None:
-        """The figures of all kinds."""
+    def collect(self, samples: Samples) -> None:
+        """Add the samples of all kinds of turns."""
         now = self._clock()
         if now >= self._window_ends:
             self._begin_window(now)
@@ -100,7 +100,7 @@ class Turns:
             self._unlogged += 1
             return
         log.warning(
-            "the event loop was busy with one thing for long",
+            "slow turn of the event loop",
             kind=kind,
             ms=took // 1_000_000,
             doing=describe(),
