@@ -1,6 +1,6 @@
 """Jobs on top of a queue: priorities, delays, workers, retries. See docs/jobs.md.
 
-What needs an extra package, or a connection, is looked up when it is first used.
+Names that need an extra package are imported when they are first used.
 """
 
 from importlib import import_module

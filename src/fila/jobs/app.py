@@ -1,12 +1,12 @@
-"""The everyday face: functions become tasks, and workers run them.
+"""The application: functions become tasks, and workers run them.
 
     app = App("fila://localhost:5555")
 
-    @app.task(queue="reports", priority="high", key=lambda affiliate, report: affiliate)
-    def reconcile(affiliate: str, report: int) -> None: ...
+    @app.task(queue="mail", priority="high", key=lambda tenant, text: tenant)
+    def send(tenant: str, text: str) -> None: ...
 
-    reconcile.enqueue("acme", 7)
-    reconcile.schedule(timedelta(minutes=30), "acme", 7)
+    send.enqueue("acme", "hello")
+    send.schedule(timedelta(minutes=30), "acme", "hello again")
 
 `fila worker module:app` runs the workers. A task may be a coroutine function.
 """
@@ -66,7 +66,7 @@ class App:
         self.settings = settings or AppSettings()
         if url is not None:
             if self.settings.queue is not None:
-                raise InvalidSettings("a URL and settings.queue contradict each other: give one of them")
+                raise InvalidSettings("a URL and settings.queue contradict each other: give only one")
             self.settings = replace(self.settings, queue=QueueSettings.at(url))
         self.tasks: dict[str, Task[..., Any]] = {}
         self._lock = threading.RLock()
@@ -97,7 +97,7 @@ class App:
         def make(function: Callable[..., Any]) -> Task[..., Any]:
             task: Task[..., Any] = Task(self, name or _name_of(function), function, TaskOptions(**options))
             if task.name in self.tasks:
-                raise ValueError(f"there is a task {task.name!r} already: give this one another name")
+                raise ValueError(f"task {task.name!r} exists already: choose another name")
             self.tasks[task.name] = task
             return task
 
@@ -111,7 +111,7 @@ class App:
             return self._queues[name]
 
     def queue_names(self) -> list[str]:
-        """Those that tasks go through."""
+        """The queues that tasks use."""
         return sorted({task.choices.queue for task in self.tasks.values()})
 
     def now(self) -> float:
@@ -140,19 +140,19 @@ class App:
         )
 
     def worker(self, settings: PoolSettings | None = None, queues: Sequence[str] | None = None) -> Worker:
-        """Workers for these queues, or for all that tasks go through. Their concurrency is that of each queue."""
+        """Workers for these queues, or for all that tasks use. `concurrency` is for each queue."""
         return Worker(self, settings or PoolSettings(), queues)
 
     def breaker(
         self, name: str, settings: BreakerSettings | None = None, *, store: BreakerStore | None = None
     ) -> CircuitBreaker:
-        """A circuit breaker whose state the hooks of the app are told, also those that come later."""
+        """A circuit breaker that reports its state to the hooks of the app, including hooks that are added later."""
         breaker = CircuitBreaker(name, settings, store=store, hooks=[lambda event: emit(self._hooks, event)])
         self._breakers.append(breaker)
         return breaker
 
     def watch(self, hook: Hook) -> None:
-        """Tell one more hook. For queues that are not connected yet, and for workers that are made from now on."""
+        """Add a hook, for queues that are not connected yet and for workers that are made from now on."""
         self._hooks.append(hook)
         for breaker in self._breakers:
             emit([hook], BreakerChanged(breaker.name, breaker.last_seen))
@@ -192,7 +192,7 @@ class App:
         return create_queue(settings, hooks=tuple(self._hooks))
 
     def _where(self) -> QueueSettings:
-        """Raises InvalidSettings. Memory has to be asked for: jobs of another process would never arrive, silently."""
+        """Raises InvalidSettings. Memory is never a default: jobs of another process would silently never arrive."""
         if self.settings.queue is not None:
             return self.settings.queue
         if not QueueSettings.chosen():
@@ -213,7 +213,7 @@ class Worker:
     def __init__(self, app: App, settings: PoolSettings, queues: Sequence[str] | None = None) -> None:
         self.queues = list(queues) if queues else app.queue_names()
         if not self.queues:
-            raise TaskNotFound("the app has no tasks")
+            raise TaskNotFound("the app has no tasks: define one with @app.task")
         app.hold_at_most(settings.concurrency)
         self._pools = [
             WorkerPool(app.queue(name), app.handle, settings, app.runner_settings(name)) for name in self.queues
@@ -224,7 +224,7 @@ class Worker:
             pool.start()
 
     def stop(self) -> bool:
-        """Finish what is being run. Returns whether that was done in time."""
+        """Finish running jobs. Returns whether they finished in time."""
         stopping = [threading.Thread(target=pool.stop) for pool in self._pools[1:]]
         for thread in stopping:
             thread.start()
@@ -235,7 +235,7 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        """How many jobs are being run."""
+        """How many jobs are running."""
         return sum(pool.busy for pool in self._pools)
 
 

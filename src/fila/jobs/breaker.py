@@ -1,16 +1,16 @@
-"""The circuit breaker: who keeps failing is left alone for a while, then tried with a few calls.
+"""A circuit breaker: stops calls to a service that keeps failing, then probes it with a few calls.
 
-    CLOSED     every call may pass. `failure_threshold` failures in a row, or `rate_limit_threshold` refusals for being
-               too many in a row, open it; a success starts both counts over.
+    CLOSED     every call may pass. `failure_threshold` failures in a row, or `rate_limit_threshold` rate limits in a
+               row, open it; a success resets both counts.
     OPEN       no call may pass until the cooldown is over.
     HALF_OPEN  `half_open_probe_count` calls may pass. When all of them succeed it closes, when one fails it opens. If
                their answers do not come within another cooldown, as many may pass again.
 
-Each change of state begins a new epoch. A call reports under the epoch in which it was let through, and what comes from
-an earlier one is not counted: an old failure does not open what has just been mended, an old success closes nothing.
+Each change of state begins a new epoch. A call reports with the epoch in which it was let through, and reports of an
+earlier epoch are ignored: an old failure does not open a breaker that has just closed, an old success closes none.
 
-`step` is the whole of it, pure. `LocalStore` keeps the state in this process; the one in `fila.jobs.redis` in Redis,
-where a script takes the same steps for many processes.
+`step` is the whole state machine, a pure function. `LocalStore` keeps the state in this process; `RedisBreakerStore` in
+Redis, where a script takes the same steps for many processes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from fila.jobs.errors import CircuitOpen, Defer, InvalidSettings, RateLimited, Reject
+from fila.jobs.errors import CircuitOpen, Defer, RateLimited, Reject
 from fila.jobs.events import BreakerChanged, Hook, emit
 from fila.jobs.intake import MAX_DELAY_SECONDS
+from fila.jobs.settings import JobsSection
+from fila.settings import seconds, whole_number
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ class State(StrEnum):
 
 
 class Op(StrEnum):
-    """What is asked of a breaker, and told to it."""
+    """The inputs of the state machine."""
 
     ASK = "ask"
     SUCCESS = "success"
@@ -50,19 +52,13 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class BreakerSettings:
+class BreakerSettings(JobsSection):
     """When it opens, and for how long."""
 
-    failure_threshold: int = 5
-    rate_limit_threshold: int = 3
-    open_cooldown_seconds: float = 30.0
-    half_open_probe_count: int = 2
-
-    def __post_init__(self) -> None:
-        if min(self.failure_threshold, self.rate_limit_threshold, self.half_open_probe_count) < 1:
-            raise InvalidSettings("failure_threshold, rate_limit_threshold, half_open_probe_count: expected at least 1")
-        if self.open_cooldown_seconds <= 0:
-            raise InvalidSettings("open_cooldown_seconds: expected a positive number of seconds")
+    failure_threshold: int = whole_number(5, 1)
+    rate_limit_threshold: int = whole_number(3, 1)
+    open_cooldown_seconds: float = seconds(30.0)
+    half_open_probe_count: int = whole_number(2, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ class Circuit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a breaker says."""
+    """The result of a step."""
 
     allowed: bool
     state: State
@@ -170,7 +166,7 @@ class LocalStore:
 
 
 class Permit:
-    """A call that was let through. It reports once, how it went; what comes after the first report is not heard."""
+    """A call that was let through. It reports its outcome once; later reports are ignored."""
 
     def __init__(self, breaker: CircuitBreaker, epoch: int) -> None:
         self._breaker = breaker
@@ -184,15 +180,15 @@ class Permit:
         self._report(Op.FAILURE)
 
     def rate_limited(self, retry_after_seconds: float = 0.0) -> None:
-        """The other side refused for being asked too often, and said when to come again.
+        """The other side refused with a rate limit, and said how long to wait.
 
-        Its word may be any number: it is heard up to the longest delay of a job, and one below 0, or nan, is 0.
+        The wait is capped at the longest delay of a job; a negative one, or nan, counts as 0.
         """
         # In this order: `max` keeps its first argument when the other is not a number.
         self._report(Op.RATE_LIMIT, min(max(0.0, retry_after_seconds), MAX_DELAY_SECONDS))
 
     def release(self) -> None:
-        """The call said nothing about the other side."""
+        """The call says nothing about the health of the other side."""
         self._report(Op.RELEASE)
 
     def _report(self, op: Op, wait_seconds: float = 0.0) -> None:
@@ -218,7 +214,7 @@ class CircuitBreaker:
         store: BreakerStore | None = None,
         hooks: Sequence[Hook] = (),
     ) -> None:
-        """With a store, its settings hold and breakers of one name are one."""
+        """With a store, the settings of the store apply, and breakers with the same name share their state."""
         self.name = name
         self._store = store or LocalStore(settings)
         self._hooks = tuple(hooks)
@@ -227,11 +223,11 @@ class CircuitBreaker:
 
     @property
     def state(self) -> State:
-        """An open breaker is called open until somebody asks it after its cooldown."""
+        """An open breaker stays open until the first call after its cooldown."""
         return self._store.read(self.name).state
 
     def acquire(self) -> Permit:
-        """Leave to make one call. Raises CircuitOpen."""
+        """Permission for one call. Raises CircuitOpen."""
         answer = self._step(Op.ASK)
         if not answer.allowed:
             raise CircuitOpen(f"the circuit breaker {self.name!r} is {answer.state}", delay_seconds=answer.wait_seconds)
@@ -239,7 +235,7 @@ class CircuitBreaker:
 
     @contextmanager
     def guard(self) -> Iterator[Permit]:
-        """Make one call: an exception is a failure, RateLimited a rate limit; Defer and Reject say nothing about it."""
+        """Make one call: an exception is a failure, RateLimited a rate limit; Defer and Reject count as neither."""
         permit = self.acquire()
         try:
             yield permit

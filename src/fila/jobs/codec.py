@@ -45,23 +45,23 @@ class JsonCodec:
 class DataclassCodec:
     """Jobs are instances of one dataclass whose fields are JSON values."""
 
-    def __init__(self, kind: type[Any]) -> None:
-        if not dataclasses.is_dataclass(kind):
-            raise TypeError(f"{kind!r} is not a dataclass")
-        self._kind = kind
+    def __init__(self, job_type: type[Any]) -> None:
+        if not dataclasses.is_dataclass(job_type):
+            raise TypeError(f"{job_type!r} is not a dataclass")
+        self._type = job_type
         self._json = JsonCodec()
 
     def encode(self, job: Any) -> str:
-        if type(job) is not self._kind:
-            raise InvalidJob(f"expected a {self._kind.__name__}, got {type(job).__name__}")
+        if type(job) is not self._type:
+            raise InvalidJob(f"expected a {self._type.__name__}, got {type(job).__name__}")
         return self._json.encode({each.name: getattr(job, each.name) for each in dataclasses.fields(job)})
 
     def decode(self, text: str) -> Any:
         values = self._json.decode(text)
         try:
-            return self._kind(**values)
+            return self._type(**values)
         except Exception as error:  # a class may check its fields, and raises then what it likes
-            raise InvalidJob(f"a stored job is not a {self._kind.__name__}: {error}") from error
+            raise InvalidJob(f"a stored job is not a {self._type.__name__}: {error}") from error
 
 
 def text_in(value: object) -> str:
@@ -81,31 +81,29 @@ def number_in(value: object) -> float:
 _MAX_DEPTH = 100
 
 
-def json_problem(value: Any, place: str, depth: int = 0) -> str | None:
-    """Why the value would not come back as it is, naming the place in it; None when it would."""
+def json_problem(value: Any, path: str, depth: int = 0) -> str | None:
+    """Why JSON would not return the value unchanged, with the path to the problem; None if it would."""
     if depth > _MAX_DEPTH:
-        return f"{place} is nested deeper than {_MAX_DEPTH} levels"
+        return f"{path} is nested deeper than {_MAX_DEPTH} levels"
     if value is None or type(value) is bool:
         return None
     if type(value) is int:
         # Python reads back no more than 4300 digits.
-        return None if value.bit_length() < 10_000 else f"{place} is a number of too many digits"
+        return None if value.bit_length() < 10_000 else f"{path} is a number of too many digits"
     if type(value) is str:
-        return None if _encodable(value) else f"{place} is text that UTF-8 cannot hold"
+        return None if _encodable(value) else f"{path} is text that UTF-8 cannot hold"
     if type(value) is float:
-        return None if value - value == 0 else f"{place} is {value!r}, which JSON cannot hold"
+        return None if value - value == 0 else f"{path} is {value!r}, which JSON cannot hold"
     if type(value) is list:
-        return next(
-            filter(None, (json_problem(each, f"{place}[{n}]", depth + 1) for n, each in enumerate(value))), None
-        )
+        return next(filter(None, (json_problem(each, f"{path}[{n}]", depth + 1) for n, each in enumerate(value))), None)
     if type(value) is dict:
         for name, each in value.items():
             if type(name) is not str or not _encodable(name):
-                return f"{place} has the key {name!r}: keys are text"
-            if problem := json_problem(each, f"{place}[{name!r}]", depth + 1):
+                return f"{path} has the key {name!r}: keys are text"
+            if problem := json_problem(each, f"{path}[{name!r}]", depth + 1):
                 return problem
         return None
-    return f"{place} is a {type(value).__name__}, which JSON cannot hold"
+    return f"{path} is a {type(value).__name__}, which JSON cannot hold"
 
 
 def _encodable(text: str) -> bool:

@@ -1,30 +1,32 @@
-"""What can go wrong with jobs, and what a handler raises to say what should become of its job.
+"""Errors of the jobs layer, and what a handler raises to decide about its job.
 
 JobsError
-+-- InvalidSettings    a setting that cannot be
-+-- InvalidJob         a job that cannot be stored and read back unchanged
++-- InvalidSettings    a setting cannot be used
++-- InvalidJob         a job cannot be stored and read back unchanged
 +-- UnknownPriority    a priority label that the settings do not name
 +-- QueueFull          the queue holds as many jobs as it may
-+-- QueueClosed        the queue was shut down
++-- QueueClosed        the queue has been shut down
 +-- QueueUnavailable   the service behind the queue cannot be reached
 +-- ClaimLost          the claim has ended: somebody else may have the job
 +-- TaskNotFound       a job names a task that the app does not know
 +-- Defer              raised by a handler: not now, and it was not the job's fault
 |   +-- CircuitOpen    the breaker lets nothing through
-|   +-- RateLimited    the other side asked for less
+|   +-- RateLimited    the other side refused: too many requests
 +-- Retry              raised by a handler: try again, and count it
 +-- Reject             raised by a handler: never try again
 """
 
 from __future__ import annotations
 
+from fila.settings import SettingsError
+
 
 class JobsError(Exception):
     """Base of everything that `fila.jobs` raises on its own."""
 
 
-class InvalidSettings(JobsError):
-    """A setting that cannot be. The text names it and says what was expected."""
+class InvalidSettings(JobsError, SettingsError):
+    """A setting cannot be used. The text names it and says what is allowed."""
 
 
 class InvalidJob(JobsError):
@@ -40,7 +42,7 @@ class QueueFull(JobsError):
 
 
 class QueueClosed(JobsError):
-    """The queue was shut down and takes no more jobs."""
+    """The queue has been shut down and takes no more jobs."""
 
 
 class QueueUnavailable(JobsError):
@@ -52,7 +54,7 @@ class QueueUnavailable(JobsError):
 
 
 class ClaimLost(JobsError):
-    """The claim has ended (late, settled before, purged): somebody else may have the job by now."""
+    """The claim has ended (expired, settled before, purged): another worker may have the job by now."""
 
 
 class TaskNotFound(JobsError):
@@ -68,11 +70,11 @@ class Defer(JobsError):
 
 
 class CircuitOpen(Defer):
-    """The breaker lets nothing through for now."""
+    """The circuit breaker is open: no call may pass at the moment."""
 
 
 class RateLimited(Defer):
-    """The other side asked for less."""
+    """The other side refused: too many requests."""
 
 
 class Retry(JobsError):

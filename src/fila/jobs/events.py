@@ -1,4 +1,4 @@
-"""What happens, as values for whoever watches. Nothing here knows where they go.
+"""Events of queues, workers and breakers, as values for hooks. Nothing here knows where they go.
 
 A hook is called on the thread on which it happened, so it must be quick; one that fails is logged and skipped.
 """
@@ -26,7 +26,7 @@ class DepthSeen:
 
 @dataclass(frozen=True, slots=True)
 class JobTaken:
-    """A worker got a job, so long after it was ready (`dequeue_latency`)."""
+    """A worker took a job, this long after it was ready (`dequeue_latency`)."""
 
     queue: str
     latency_seconds: float
@@ -34,7 +34,7 @@ class JobTaken:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """A worker is through with a job (`job_processing_duration`, `job_failures_total`)."""
+    """A worker has finished with a job (`job_processing_duration`, `job_failures_total`)."""
 
     queue: str
     outcome: Outcome
@@ -45,7 +45,7 @@ class JobEnded:
 
 @dataclass(frozen=True, slots=True)
 class BreakerChanged:
-    """A circuit breaker is there, or went to another state (`breaker_state`)."""
+    """A circuit breaker was made, or changed its state (`breaker_state`)."""
 
     name: str
     state: str
@@ -53,7 +53,7 @@ class BreakerChanged:
 
 @dataclass(frozen=True, slots=True)
 class RedisSeen:
-    """Redis is there, went away or came back (`redis_health`)."""
+    """Redis is available, became unavailable, or is back (`redis_health`)."""
 
     healthy: bool
 
@@ -62,26 +62,26 @@ Event = DepthSeen | JobTaken | JobEnded | BreakerChanged | RedisSeen
 
 
 class Hook(Protocol):
-    """Whoever watches."""
+    """Called with every event."""
 
     def __call__(self, event: Event, /) -> None: ...
 
 
 def emit(hooks: Iterable[Hook], event: Event) -> None:
-    """Tell every hook."""
+    """Call every hook."""
     for hook in hooks:
         try:
             hook(event)
         except Exception:  # noqa: BLE001  it is logged
-            complain(logger, "a hook failed", event_kind=type(event).__name__)
+            log_exception(logger, "a hook failed", event=type(event).__name__)
 
 
-def complain(log: logging.Logger, message: str, **fields: Any) -> None:
-    """Log the exception at hand."""
-    tell(log, logging.ERROR, message, exc_info=True, **fields)
+def log_exception(log: logging.Logger, message: str, **fields: Any) -> None:
+    """Log the exception that is being handled."""
+    log_safely(log, logging.ERROR, message, exc_info=True, **fields)
 
 
-def tell(log: logging.Logger, level: int, message: str, *, exc_info: bool = False, **fields: Any) -> None:
-    """Log where much depends on what comes after: a log that fails takes no thread and no job along."""
+def log_safely(log: logging.Logger, level: int, message: str, *, exc_info: bool = False, **fields: Any) -> None:
+    """Log, and go on if that fails: a log that cannot be written must not end a thread or lose a job."""
     with suppress(Exception):
         log.log(level, message, exc_info=exc_info, extra=fields)

@@ -1,4 +1,4 @@
-"""Which queue: the broker where it is asked for, else Redis where it is asked for, else memory."""
+"""Makes the queue that the settings ask for. Precedence: 1. broker, 2. Redis, 3. memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def create_queue(
 ) -> JobQueue:
     """The queue that the settings (those of the environment, if none are given) ask for.
 
-    A Redis that is not there at the start is as one that goes away later: this raises QueueUnavailable, but with
-    `on_outage = "memory"` the queue begins in memory and moves to Redis when it comes. A broker is never replaced by
-    memory.
+    If Redis does not answer, this raises QueueUnavailable. With `on_outage = "memory"` the queue begins in memory and
+    moves to Redis when it answers. A broker is never replaced by memory.
     """
     settings = QueueSettings.from_env() if settings is None else settings
     if settings.fila is not None:
@@ -34,8 +33,8 @@ def create_queue(
         if find_spec("redis") is not None:
             return _redis_queue(settings, codec, hooks)
         if settings.on_outage == "refuse":
-            raise QueueUnavailable("use_redis is set, but the package redis is not installed: pip install 'fila[jobs]'")
-        logger.warning("the package redis is not installed, using a queue in memory: pip install 'fila[jobs]'")
+            raise QueueUnavailable("the package redis is not installed: pip install 'fila-client[redis]'")
+        logger.warning("the package redis is not installed, using a queue in memory: pip install 'fila-client[redis]'")
     return PriorityDelayQueue(settings, codec=codec)
 
 
@@ -46,6 +45,6 @@ def _redis_queue(settings: QueueSettings, codec: JobCodec | None, hooks: Sequenc
     if not queue.health_check():
         if settings.on_outage == "refuse":
             queue.close()
-            raise QueueUnavailable(f"no Redis answers at {settings.redis_url_redacted}")
-        logger.warning("Redis unavailable, using memory until it is there")
+            raise QueueUnavailable(f"Redis does not answer at {settings.redis_url_redacted}")
+        logger.warning("Redis unavailable, using in-memory queue until it answers")
     return queue

@@ -1,4 +1,4 @@
-"""What every backend asks of a job before it takes it."""
+"""The checks that a job passes before any backend takes it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Intake:
 
 
 def checked_delay(delay_seconds: float) -> float:
-    """The delay. Raises InvalidJob when it is none."""
+    """The delay. Raises InvalidJob if it is not a number in range."""
     if not (math.isfinite(delay_seconds) and 0 <= delay_seconds <= MAX_DELAY_SECONDS):
         raise InvalidJob(f"delay_seconds is {delay_seconds!r}: expected 0 to {MAX_DELAY_SECONDS:.0f}")
     return float(delay_seconds)
@@ -82,7 +82,7 @@ def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
             raise InvalidJob(f"header {name!r}: names that begin with {RESERVED_PREFIX} are reserved")
         size += len(name) + len(value)
     if size > MAX_HEADER_BYTES or len(headers) > 32:
-        raise InvalidJob(f"the headers are too many: at most 32, and {MAX_HEADER_BYTES} bytes, can be stored")
+        raise InvalidJob(f"too many headers: at most 32, with {MAX_HEADER_BYTES} bytes in all")
     return dict(headers)
 
 

@@ -1,4 +1,4 @@
-"""A job in a queue, and one that was given up."""
+"""A job in a queue, and a dead letter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class QueueItem:
 
 @dataclass(frozen=True, slots=True)
 class DeadJob:
-    """A job that was given up, and why."""
+    """A dead letter: a job that is not tried again, and why."""
 
     item: QueueItem
     error: str

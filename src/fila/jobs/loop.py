@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fila.jobs.events import complain
+from fila.jobs.events import log_exception
 
 logger = logging.getLogger(__name__)
 
 
 class JobLoop:
-    """Started by the first async job. It goes on until it is stopped, whatever jobs do to it."""
+    """Started by the first async job. It runs until it is stopped, whatever jobs raise."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class JobLoop:
         return result
 
     def stop(self) -> None:
-        """End what still runs. Does not wait for that."""
+        """Cancel what still runs, without waiting for it."""
         with self._lock:
             self._stopped = True
             if self._loop is not None:
@@ -70,4 +70,4 @@ def _go_on(run: Callable[..., Any], *arguments: Any) -> None:
     try:
         run(*arguments)
     except BaseException:  # noqa: BLE001  the loop is that of other jobs too
-        complain(logger, "a task of an async job tried to end the process")
+        log_exception(logger, "a task of an async job tried to end the process")

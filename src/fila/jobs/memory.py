@@ -1,9 +1,10 @@
 """The queue in this process's memory: two heaps, one lock, one condition.
 
 Rules:
-- `_ready` and `_scheduled` are apart, so that a job of the far future, however urgent, never stands before a ready one.
-- Nobody polls: who waits is woken by a job, by the time of the next one, by the end of a claim or by shutdown.
-- Of all who wait one is woken, and so has the watch. Who leaves, with a job or without, hands it on.
+- Ready and scheduled jobs are in two heaps, so that a job of the far future, however urgent, is never ahead of a ready
+  one.
+- Nobody polls. A waiter is woken by a new job, the time of the next job, the end of a claim, or shutdown.
+- One waiter is woken at a time. When it leaves, with a job or without, it wakes the next.
 - Time comes from the clock that was given, so tests run whole timelines without waiting.
 """
 
@@ -11,19 +12,19 @@ from __future__ import annotations
 
 import heapq
 import logging
+import math
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
-from fila.jobs.codec import JobCodec, JsonCodec
+from fila.jobs.base import BaseQueue
+from fila.jobs.codec import JobCodec
 from fila.jobs.errors import ClaimLost, QueueClosed, QueueFull
-from fila.jobs.intake import Clock, Intake, checked_delay
+from fila.jobs.intake import Clock, checked_delay
 from fila.jobs.item import DeadJob, QueueItem
-from fila.jobs.pressure import DepthWarning
 from fila.jobs.queue import Snapshot
 from fila.jobs.settings import QueueSettings
 
@@ -36,16 +37,15 @@ _MAX_WAIT_SECONDS = 60.0
 _MAX_DEAD = 10_000
 
 
-class PriorityDelayQueue:
-    """Jobs in memory, gone with the process. Keeps the contract of `JobQueue`."""
+class PriorityDelayQueue(BaseQueue):
+    """Jobs in memory, gone with the process. Implements `JobQueue`."""
 
     durable = False
 
     def __init__(
         self, settings: QueueSettings | None = None, *, codec: JobCodec | None = None, clock: Clock = time.time
     ) -> None:
-        self._settings = settings or QueueSettings()
-        self._intake = Intake(self._settings, codec or JsonCodec())
+        super().__init__(settings or QueueSettings(), codec)
         self._clock = clock
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -57,37 +57,17 @@ class PriorityDelayQueue:
         self._seq = 0
         self._interrupts = 0
         self._shutdown = False
-        self._depth_warning = DepthWarning(self._settings.warn_depth)
-
-    @property
-    def lease_seconds(self) -> float:
-        return self._settings.lease_seconds
-
-    def enqueue(
-        self,
-        job: Any,
-        priority: str = "normal",
-        delay_seconds: float = 0,
-        *,
-        correlation_id: str | None = None,
-        key: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> QueueItem:
-        item, text = self._intake.item(
-            job, priority, delay_seconds, self._clock(), correlation_id=correlation_id, key=key, headers=headers
-        )
-        return self.put(replace(item, job=self._intake.codec.decode(text)))
 
     def put(self, item: QueueItem) -> QueueItem:
         """Take a checked item as it is, giving it the next sequence number. Raises QueueFull or QueueClosed."""
         with self._lock:
             if self._shutdown:
-                raise QueueClosed("the queue was shut down")
+                raise QueueClosed("the queue has been shut down")
             if self._depth() >= self._settings.max_in_memory:
                 raise QueueFull(f"the queue holds {self._depth()} jobs, as many as max_in_memory allows")
             self._seq += 1
             item = replace(item, seq=self._seq)
-            self._place(item)
+            self._insert(item)
             self._depth_warning.see(self._depth())
         return item
 
@@ -114,7 +94,7 @@ class PriorityDelayQueue:
         with self._lock:
             self._settle(item)
 
-    def retry(self, item: QueueItem, delay_seconds: float = 0, *, error: str = "") -> None:  # noqa: ARG002  no place
+    def retry(self, item: QueueItem, delay_seconds: float = 0, *, error: str = "") -> None:  # noqa: ARG002  memory does not keep it
         self._return(item, delay_seconds, item.attempt + 1)
 
     def defer(self, item: QueueItem, delay_seconds: float = 0) -> None:
@@ -126,8 +106,7 @@ class PriorityDelayQueue:
 
     def extend(self, item: QueueItem) -> None:
         with self._lock:
-            held = self._settle(item)
-            self._hold(item.claim, held, self._clock())
+            self._start_lease(item.claim, self._settle(item), self._clock())
 
     def dead_letters(self, limit: int = 100) -> list[DeadJob]:
         with self._lock:
@@ -138,7 +117,7 @@ class PriorityDelayQueue:
             count = len(self._dead) if limit is None else min(limit, len(self._dead))
             for _ in range(count):
                 item = self._dead.popleft().item
-                self._place(replace(item, attempt=1, ready_at=self._clock()))
+                self._insert(replace(item, attempt=1, ready_at=self._clock()))
             return count
 
     def snapshot(self) -> Snapshot:
@@ -198,21 +177,27 @@ class PriorityDelayQueue:
             return dead
 
     def restore(self, items: Iterable[QueueItem], dead: Iterable[DeadJob] = ()) -> None:
-        """Put back what was taken out, at its old place."""
+        """Put back what was taken out, in its old order."""
         with self._lock:
             for item in items:
-                self._place(item)
+                self._insert(item)
             self._dead.extendleft(reversed(list(dead)))
 
     def wake(self) -> None:
-        """Let everybody who waits look again."""
+        """Wake all waiters, so that they look again."""
         with self._lock:
             self._changed.notify_all()
+
+    def _now(self) -> float:
+        return self._clock()
+
+    def _accept(self, item: QueueItem, text: str) -> QueueItem:
+        return self.put(replace(item, job=self._intake.codec.decode(text)))
 
     def _depth(self) -> int:
         return len(self._ready_heap) + len(self._scheduled_heap)
 
-    def _place(self, item: QueueItem) -> None:
+    def _insert(self, item: QueueItem) -> None:
         if item.ready_at <= self._clock():
             heapq.heappush(self._ready_heap, (item.priority_value, item.seq, item))
         else:
@@ -244,36 +229,36 @@ class PriorityDelayQueue:
 
     def _claim(self, item: QueueItem, now: float) -> QueueItem:
         claimed = replace(item, claim=uuid.uuid4().hex)
-        self._hold(claimed.claim, claimed, now)
+        self._start_lease(claimed.claim, claimed, now)
         return claimed
 
-    def _hold(self, claim: str, item: QueueItem, now: float) -> None:
+    def _start_lease(self, claim: str, item: QueueItem, now: float) -> None:
         end = now + self._settings.lease_seconds
         self._claims[claim] = (item, end)
         heapq.heappush(self._claim_ends, (end, claim))
 
     def _settle(self, item: QueueItem) -> QueueItem:
         self._reclaim(self._clock())
-        held = self._claims.pop(item.claim, None)
-        if held is None:
+        found = self._claims.pop(item.claim, None)
+        if found is None:
             raise ClaimLost(f"job {item.id}: the claim has ended")
-        return held[0]
+        return found[0]
 
     def _return(self, item: QueueItem, delay_seconds: float, attempt: int) -> None:
         delay_seconds = checked_delay(delay_seconds)
         with self._lock:
-            held = self._settle(item)
-            self._place(replace(held, attempt=attempt, ready_at=self._clock() + delay_seconds, claim=""))
+            claimed = self._settle(item)
+            self._insert(replace(claimed, attempt=attempt, ready_at=self._clock() + delay_seconds, claim=""))
 
     def _reclaim(self, now: float) -> None:
-        """Take back what workers have been silent about. Entries of claims that ended otherwise are skipped."""
+        """Return jobs whose claims have ended. Entries of claims that were settled or extended are skipped."""
         while self._claim_ends and self._claim_ends[0][0] <= now:
             end, claim = heapq.heappop(self._claim_ends)
-            held = self._claims.get(claim)
-            if held is not None and held[1] <= end:
+            item, ends = self._claims.get(claim, (None, math.inf))
+            if item is not None and ends <= end:
                 del self._claims[claim]
-                self._place(replace(held[0], attempt=held[0].attempt + 1, ready_at=now, claim=""))
-                logger.warning("took a job back from a silent worker", extra={"job_id": held[0].id})
+                self._insert(replace(item, attempt=item.attempt + 1, ready_at=now, claim=""))
+                logger.warning("took a job back from a silent worker", extra={"job_id": item.id})
 
     def _wait_seconds(self, now: float) -> float:
         """Until the next job is due or the next claim ends."""

@@ -1,6 +1,10 @@
 """Counters in this process, and their text for Prometheus. One hook among others: `hooks=[Counters()]`.
 
-Names, units and meanings are in docs/jobs.md. Each metric has a second name, without unit or prefix.
+Add a metric:
+1. a `Metric` here, listed in `CATALOG`;
+2. an event in `fila.jobs.events` that carries the value, and an `emit` where it happens;
+3. a `case` in `Counters.__call__` that counts it, and a line in `Counters.samples`;
+4. a row in docs/jobs.md: a test compares.
 """
 
 from __future__ import annotations
@@ -8,10 +12,12 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fila.jobs.events import BreakerChanged, DepthSeen, Event, JobEnded, JobTaken, RedisSeen
+from fila.metrics import prometheus
+from fila.metrics.metric import Distribution, Metric, MetricType, Samples, Value
 
 #: Upper bounds in seconds: from a no-op to a job that talks to a slow platform.
 BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
@@ -21,7 +27,46 @@ BREAKER_STATES: Mapping[str, int] = {"closed": 0, "half_open": 1, "open": 2}
 
 _FAILED = frozenset({"retried", "dead", "lost"})
 
-Labels = tuple[tuple[str, str], ...]
+_QUEUE = ("queue",)
+
+JOBS = Metric("fila.jobs", MetricType.COUNTER, ("queue", "outcome"), "Jobs that workers are through with", "{job}")
+DEPTH = Metric("fila.jobs.queue_depth", MetricType.GAUGE, _QUEUE, "Jobs that wait", "{job}", "queue_depth")
+LATENCY = Metric(
+    "fila.jobs.dequeue_latency",
+    MetricType.HISTOGRAM,
+    _QUEUE,
+    "From the time at which a job was ready to the time at which a worker took it",
+    "s",
+    "dequeue_latency_histogram",
+)
+DURATION = Metric(
+    "fila.jobs.processing_duration",
+    MetricType.HISTOGRAM,
+    _QUEUE,
+    "How long jobs took",
+    "s",
+    "job_processing_duration",
+)
+FAILURES = Metric(
+    "fila.jobs.failures",
+    MetricType.COUNTER,
+    ("queue", "error"),
+    "Attempts that failed, by class of error",
+    "{attempt}",
+    "job_failures_total",
+)
+BREAKER = Metric(
+    "fila.jobs.breaker_state",
+    MetricType.GAUGE,
+    ("platform",),
+    "State of a circuit breaker: 0 closed, 1 half open, 2 open",
+    alias="breaker_state_gauge",
+)
+REDIS = Metric(
+    "fila.jobs.redis_health", MetricType.GAUGE, (), "1 while Redis answers, 0 while it does not", alias="redis_health"
+)
+
+CATALOG: tuple[Metric, ...] = (JOBS, DEPTH, LATENCY, DURATION, FAILURES, BREAKER, REDIS)
 
 
 @dataclass(slots=True)
@@ -38,6 +83,10 @@ class Histogram:
     @property
     def count(self) -> int:
         return sum(self.counts)
+
+    @property
+    def distribution(self) -> Distribution:
+        return Distribution(BUCKETS, tuple(self.counts), self.total_seconds)
 
 
 class Counters:
@@ -75,50 +124,21 @@ class Counters:
     def prometheus(self) -> str:
         """The text that a Prometheus server scrapes."""
         with self._lock:
-            return "".join(f"{line}\n" for line in self._lines())
+            samples = self.samples()
+        return prometheus.render(samples).decode()
 
-    def _lines(self) -> Iterator[str]:
-        depths = [((("queue", queue),), depth) for queue, depth in self.queue_depth.items()]
-        totals = [((("queue", queue), ("outcome", outcome)), n) for (queue, outcome), n in self.jobs_total.items()]
-        failures = [((("queue", queue), ("error", error)), n) for (queue, error), n in self.job_failures_total.items()]
-        states = [((("platform", name),), BREAKER_STATES[state]) for name, state in self.breaker_state.items()]
-        health = [] if self.redis_health is None else [((), int(self.redis_health))]
-        yield from _samples("fila_jobs_total", "counter", totals)
-        for name in ("fila_jobs_queue_depth", "queue_depth"):
-            yield from _samples(name, "gauge", depths)
-        for name in ("fila_jobs_dequeue_latency_seconds", "dequeue_latency_histogram"):
-            yield from _histogram(name, self.dequeue_latency)
-        for name in ("fila_jobs_processing_duration_seconds", "job_processing_duration"):
-            yield from _histogram(name, self.job_processing_duration)
-        for name in ("fila_jobs_failures_total", "job_failures_total"):
-            yield from _samples(name, "counter", failures)
-        for name in ("fila_jobs_breaker_state", "breaker_state_gauge"):
-            yield from _samples(name, "gauge", states)
-        for name in ("fila_jobs_redis_health", "redis_health"):
-            yield from _samples(name, "gauge", health)
+    def samples(self) -> Samples:
+        """The values of each metric."""
+        return {
+            JOBS: sorted(self.jobs_total.items()),
+            DEPTH: [((queue,), depth) for queue, depth in sorted(self.queue_depth.items())],
+            LATENCY: _distributions(self.dequeue_latency),
+            DURATION: _distributions(self.job_processing_duration),
+            FAILURES: sorted(self.job_failures_total.items()),
+            BREAKER: [((name,), BREAKER_STATES[state]) for name, state in sorted(self.breaker_state.items())],
+            REDIS: [] if self.redis_health is None else [((), int(self.redis_health))],
+        }
 
 
-def _samples(name: str, kind: str, samples: Sequence[tuple[Labels, int]]) -> Iterator[str]:
-    yield f"# TYPE {name} {kind}"
-    for labels, value in sorted(samples):
-        yield _sample(name, labels, value)
-
-
-def _histogram(name: str, histograms: Mapping[str, Histogram]) -> Iterator[str]:
-    yield f"# TYPE {name} histogram"
-    for queue, histogram in sorted(histograms.items()):
-        below = 0
-        for bound, count in zip((*map(repr, BUCKETS), "+Inf"), histogram.counts, strict=True):
-            below += count
-            yield _sample(f"{name}_bucket", (("queue", queue), ("le", bound)), below)
-        yield _sample(f"{name}_sum", (("queue", queue),), histogram.total_seconds)
-        yield _sample(f"{name}_count", (("queue", queue),), histogram.count)
-
-
-def _sample(name: str, labels: Labels, value: float) -> str:
-    inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-    return f"{name}{{{inside}}} {value}" if labels else f"{name} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _distributions(histograms: Mapping[str, Histogram]) -> list[tuple[tuple[str, ...], Value]]:
+    return [((queue,), histogram.distribution) for queue, histogram in sorted(histograms.items())]

@@ -1,4 +1,4 @@
-"""Workers: threads that claim jobs and run them, one more that keeps their claims alive, and one for async handlers."""
+"""Workers: threads that claim and run jobs, a heartbeat that extends their claims, and a loop for async handlers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from fila.jobs.errors import ClaimLost, InvalidSettings, JobsError
-from fila.jobs.events import DepthSeen, JobTaken, complain, emit
+from fila.jobs.errors import ClaimLost, JobsError
+from fila.jobs.events import DepthSeen, JobTaken, emit, log_exception
 from fila.jobs.item import QueueItem
 from fila.jobs.loop import JobLoop
 from fila.jobs.queue import JobQueue
 from fila.jobs.retry import describe
 from fila.jobs.runner import Handler, JobRunner, RunnerSettings
+from fila.jobs.settings import JobsSection
+from fila.settings import seconds, whole_number
 
 logger = logging.getLogger(__name__)
 
@@ -29,27 +31,19 @@ _DEPTH_SECONDS = 5.0
 _INTERRUPT_SECONDS = 0.1
 #: How long workers without a job may take to leave, whatever the grace. More than a queue needs to end a wait.
 _LEAVE_SECONDS = 5.0
-#: How long to rest when the queue cannot be asked; it grows up to the second number.
-_REST_SECONDS = (0.1, 5.0)
+#: Backoff when the queue cannot be asked for jobs: it doubles from the first number up to the second.
+_BACKOFF_SECONDS = (0.1, 5.0)
 
 
 @dataclass(frozen=True, slots=True)
-class PoolSettings:
+class PoolSettings(JobsSection):
     """How many workers, and how they wait and stop."""
 
-    concurrency: int = 4
-    #: How long a worker waits for a job before it looks around.
-    poll_timeout: float = 5.0
+    concurrency: int = whole_number(4, 1)
+    #: How long a worker waits for a job before it checks whether to stop.
+    poll_timeout: float = seconds(5.0)
     #: How long `stop` waits for jobs that are being run.
-    grace_seconds: float = 30.0
-
-    def __post_init__(self) -> None:
-        if self.concurrency < 1:
-            raise InvalidSettings("concurrency: expected at least 1")
-        if self.poll_timeout <= 0:
-            raise InvalidSettings("poll_timeout: expected a positive number of seconds")
-        if self.grace_seconds < 0:
-            raise InvalidSettings("grace_seconds: expected a number of seconds, not negative")
+    grace_seconds: float = seconds(30.0, low=0)
 
 
 class WorkerPool:
@@ -86,12 +80,12 @@ class WorkerPool:
     def start(self) -> None:
         """Start the workers."""
         if self._threads:
-            raise RuntimeError("the pool was started before")
+            raise RuntimeError("the pool has already been started")
         self._threads = [
             threading.Thread(target=self._work, name=f"fila-worker-{self._run.name}-{n}", daemon=True)
             for n in range(self._settings.concurrency)
         ]
-        for thread in (*self._threads, threading.Thread(target=self._keep, name="fila-worker-keeper", daemon=True)):
+        for thread in (*self._threads, threading.Thread(target=self._beat, name="fila-worker-heartbeat", daemon=True)):
             thread.start()
 
     def stop(self, *, drain: bool | None = None, grace_seconds: float | None = None) -> bool:
@@ -117,13 +111,13 @@ class WorkerPool:
 
     @property
     def busy(self) -> int:
-        """How many jobs are being run."""
+        """How many jobs are running."""
         with self._lock:
             return len(self._busy)
 
     @property
     def running(self) -> bool:
-        """Whether any worker is at work or waiting for it."""
+        """Whether any worker runs a job or waits for one."""
         return bool(self._alive())
 
     def __enter__(self) -> Self:
@@ -136,17 +130,17 @@ class WorkerPool:
         self.stop()
 
     def _work(self) -> None:
-        rest = _REST_SECONDS[0]
+        backoff = _BACKOFF_SECONDS[0]
         while not self._stopping.is_set():
             try:
                 item = self._queue.dequeue(self._settings.poll_timeout)
                 if item is None and self._queue.snapshot()["shutdown"]:
                     return
-                rest = _REST_SECONDS[0]
+                backoff = _BACKOFF_SECONDS[0]
             except Exception:  # noqa: BLE001  it is logged
-                complain(logger, "the queue cannot be asked for jobs", queue=self._run.name)
-                self._stopping.wait(rest)
-                rest = min(rest * 2, _REST_SECONDS[1])
+                log_exception(logger, "cannot dequeue jobs", queue=self._run.name)
+                self._stopping.wait(backoff)
+                backoff = min(backoff * 2, _BACKOFF_SECONDS[1])
                 continue
             if item is not None:
                 self._run_one(item)
@@ -179,18 +173,23 @@ class WorkerPool:
                 del self._busy[worker]
 
     def _give_back(self, item: QueueItem, error: BaseException) -> None:
-        """What surrounds a job has failed. Unless it is settled already, it comes again and counts an attempt."""
-        complain(logger, "a job could not be run to its end", job_id=item.id, queue=self._run.name)
+        """Running or settling failed unexpectedly. Unless the job is settled, it is retried and counts an attempt."""
+        log_exception(logger, "a job could not be run", job_id=item.id, queue=self._run.name)
         try:
             delay = self._run.retry.wait_seconds(item.attempt, random.random)
             self._queue.retry(item, delay, error=describe(error))
         except ClaimLost:
             pass  # it was settled
         except Exception:  # noqa: BLE001  it is logged
-            complain(logger, "a job could not be given back; its claim ends", job_id=item.id, queue=self._run.name)
+            log_exception(
+                logger,
+                "a job could not be returned; it comes back when its claim ends",
+                job_id=item.id,
+                queue=self._run.name,
+            )
 
-    def _keep(self) -> None:
-        """Extend the claims of what is being run, and look at the depth."""
+    def _beat(self) -> None:
+        """The heartbeat: extend the claims of running jobs, and look at the depth."""
         lease = self._queue.lease_seconds / _EXTENSIONS
         due = {"lease": time.monotonic() + lease, "depth": time.monotonic()}
         while not self._stopped.wait(max(0.0, min(due.values()) - time.monotonic())):
@@ -203,7 +202,7 @@ class WorkerPool:
                     due["depth"] = now + _DEPTH_SECONDS
                     self._tell_depth()
             except Exception:  # noqa: BLE001  it is logged
-                complain(logger, "the claims or the depth could not be looked after", queue=self._run.name)
+                log_exception(logger, "the heartbeat failed; it goes on", queue=self._run.name)
 
     def _extend(self) -> None:
         with self._lock:
@@ -217,11 +216,11 @@ class WorkerPool:
                 if still:
                     logger.warning("the claim of a running job is lost", extra={"job_id": item.id})
             except Exception:  # noqa: BLE001  it is logged
-                complain(logger, "a claim could not be extended", job_id=item.id)
+                log_exception(logger, "a claim could not be extended", job_id=item.id)
 
     def _tell_depth(self) -> None:
         if self._run.hooks:
             try:
                 emit(self._run.hooks, DepthSeen(self._run.name, self._queue.snapshot()["depth"]))
             except JobsError:
-                logger.warning("the depth of the queue is not known", extra={"queue": self._run.name})
+                logger.warning("the depth of the queue could not be read", extra={"queue": self._run.name})

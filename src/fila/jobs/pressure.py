@@ -1,18 +1,18 @@
-"""Backlog: a word in the log when it grows past its mark, and a signal that producers can act on."""
+"""Backlog: a warning in the log, and a signal that slows producers down."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
 
-from fila.jobs.events import tell
+from fila.jobs.events import log_safely
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Backpressure:
-    """The queue is past its mark: whoever can wait should. An HTTP API answers 429 with `Retry-After`."""
+    """The queue is too long: producers should wait. An HTTP API answers 429 with `Retry-After`."""
 
     depth: int
     mark: int
@@ -20,7 +20,7 @@ class Backpressure:
 
 
 def backpressure(depth: int, mark: int, *, drained_per_second: float = 0.0) -> Backpressure | None:
-    """None while producers are welcome. With the rate at which jobs are done, says when it is worth trying again."""
+    """None below the mark. Else how long to wait, estimated from the rate at which jobs are done if that is given."""
     if depth < mark:
         return None
     surplus = depth - mark + 1
@@ -34,7 +34,7 @@ _RETRY_AFTER_SECONDS = (1.0, 60.0)
 
 
 class DepthWarning:
-    """Logs once when the depth passes the mark, and once when half of it is gone again."""
+    """Logs once when the depth reaches the mark, and once when it falls to half of it."""
 
     def __init__(self, mark: int) -> None:
         self._mark = mark
@@ -43,7 +43,7 @@ class DepthWarning:
     def see(self, depth: int) -> None:
         if not self._over and depth >= self._mark:
             self._over = True
-            tell(logger, logging.WARNING, "backlog past its mark", depth=depth, warn_depth=self._mark)
+            log_safely(logger, logging.WARNING, "backlog above warn_depth", depth=depth, warn_depth=self._mark)
         elif self._over and depth <= self._mark // 2:
             self._over = False
-            tell(logger, logging.INFO, "backlog back to normal", depth=depth, warn_depth=self._mark)
+            log_safely(logger, logging.INFO, "backlog below half of warn_depth", depth=depth, warn_depth=self._mark)

@@ -1,4 +1,4 @@
-"""What every job queue can do. Three backends keep this contract, and one suite of tests holds them to it.
+"""The contract of a job queue. Three backends implement it; one contract test suite runs over all of them.
 
 A job is `ready` (may be handed out), `scheduled` (not before its time), `claimed` (a worker has it) or `dead`:
 
@@ -59,12 +59,12 @@ class JobQueue(Protocol):
     def dequeue(self, timeout: float | None = None) -> QueueItem | None:
         """Claim the next job, waiting up to `timeout` seconds (None: as long as it takes, 0: not at all).
 
-        None means that the time was over, that the wait was interrupted, or that the queue was shut down and nothing is
-        ready. Raises QueueUnavailable when nothing can come any more, as in a child of the process.
+        None means: the timeout ended, `interrupt` was called, or the queue has been shut down and no job is ready.
+        Raises QueueUnavailable when no job can come any more, for example in a forked child.
         """
 
     def interrupt(self) -> None:
-        """Everybody who waits in `dequeue` gets None now."""
+        """Make every waiting `dequeue` return None now."""
 
     def ack(self, item: QueueItem) -> None:
         """The job is done. Raises ClaimLost."""
@@ -76,25 +76,25 @@ class JobQueue(Protocol):
         """Hand the job out again later, as the same attempt. Raises ClaimLost."""
 
     def bury(self, item: QueueItem, error: str) -> None:
-        """Give the job up, keeping it for a person to look at. Raises ClaimLost."""
+        """Move the job to the dead letters. Raises ClaimLost."""
 
     def extend(self, item: QueueItem) -> None:
-        """The worker is alive: the claim holds for another lease from now. Raises ClaimLost."""
+        """Extend the claim by a lease from now. Raises ClaimLost."""
 
     def dead_letters(self, limit: int = 100) -> list[DeadJob]:
-        """The jobs that were given up, the oldest first."""
+        """The dead letters, oldest first."""
 
     def redrive(self, limit: int | None = None) -> int:
-        """Make dead jobs ready again, the oldest first, their attempts forgotten. Returns how many."""
+        """Make dead letters ready again, oldest first, with attempts counted from 1. Returns how many."""
 
     def snapshot(self) -> Snapshot:
-        """Count what is there."""
+        """Counts of jobs by state."""
 
     def purge(self) -> None:
-        """Forget every job, claimed and dead ones too. For tests."""
+        """Delete every job, including claimed ones and dead letters. For tests."""
 
     def shutdown(self) -> None:
-        """Take no more jobs. What is ready is still handed out; who waits for more is told that there is none."""
+        """Take no more jobs. Ready jobs are still handed out; after them `dequeue` returns None."""
 
     def close(self) -> None:
-        """Shut down, and give back connections and threads."""
+        """Shut down, and release connections and threads."""

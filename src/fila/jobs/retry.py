@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from fila.jobs.errors import Defer, InvalidJob, InvalidSettings, Reject, Retry
 from fila.jobs.intake import MAX_DELAY_SECONDS, checked_delay
+from fila.jobs.settings import JobsSection
+from fila.settings import number, seconds, whole_number
 
 Random = Callable[[], float]  #: a number from 0 up to 1
 
@@ -37,27 +38,18 @@ Decision = RetryIn | DeferFor | GiveUp
 
 
 @dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Waits `base * factor ** (attempt - 1)` seconds, never more than `cap`, spread by `jitter`."""
+class RetryPolicy(JobsSection):
+    """Backoff: waits `base * factor ** (attempt - 1)` seconds, never more than `cap`, spread by `jitter`."""
 
     #: Tries in all, the first included.
-    max_attempts: int = 5
-    base_seconds: float = 1.0
-    factor: float = 2.0
-    cap_seconds: float = 300.0
-    #: By which part a wait may be shorter or longer, so that jobs that failed together do not return together.
-    jitter: float = 0.1
+    max_attempts: int = whole_number(5, 1)
+    base_seconds: float = seconds(1.0, low=0)
+    factor: float = number(2.0, 0)
+    cap_seconds: float = seconds(300.0, low=0)
+    #: Randomly shorten or lengthen a wait by up to this fraction, so that jobs that failed together return apart.
+    jitter: float = number(0.1, 0, 1)
     #: Errors that no retry helps against.
     never: tuple[type[BaseException], ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.max_attempts < 1:
-            raise InvalidSettings("max_attempts: expected at least 1")
-        if not 0 <= self.jitter <= 1:
-            raise InvalidSettings("jitter: expected 0 to 1")
-        numbers = (self.base_seconds, self.factor, self.cap_seconds)
-        if not all(math.isfinite(number) and number >= 0 for number in numbers):
-            raise InvalidSettings("base_seconds, factor, cap_seconds: expected numbers, not negative")
 
     def wait_seconds(self, attempt: int, random: Random) -> float:
         """How long to wait after this attempt failed."""
@@ -101,7 +93,7 @@ def _asked_seconds(error: BaseException, seconds: float) -> float:
     try:
         return checked_delay(max(seconds, 0.0))
     except (TypeError, ValueError, OverflowError, InvalidJob) as wrong:
-        kind = type(error).__name__
+        name = type(error).__name__
         raise InvalidSettings(
-            f"{kind}(delay_seconds={seconds!r}): expected a number of seconds, at most {MAX_DELAY_SECONDS:.0f}"
+            f"{name}(delay_seconds={seconds!r}): expected a number of seconds, at most {MAX_DELAY_SECONDS:.0f}"
         ) from wrong

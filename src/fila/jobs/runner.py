@@ -31,7 +31,7 @@ T = TypeVar("T")
 #: Runs a handler: plainly, or as a coroutine.
 Handler = Callable[[JobContext], Any]
 
-#: What handlers raised lately, for tests: report_id, error, type, and where it was.
+#: What handlers raised lately, for tests: error, type, job_id, correlation_id, attempt, and `failure_fields`.
 LAST_EXCEPTIONS: list[dict[str, Any]] = []
 _MAX_EXCEPTIONS = 100
 
@@ -66,6 +66,8 @@ class RunnerSettings:
     idempotency_key: Callable[[QueueItem], str] = lambda item: item.id
     #: A policy for this very job, when it has one.
     policy_for: Callable[[QueueItem], RetryPolicy | None] = lambda _item: None
+    #: What `LAST_EXCEPTIONS` says of a job besides, for example {"order_id": 7}.
+    failure_fields: Callable[[QueueItem], Mapping[str, Any]] = lambda _item: {}
     hooks: Sequence[Hook] = ()
     #: The name of the queue in logs and metrics.
     name: str = "jobs"
@@ -110,8 +112,8 @@ class JobRunner:
             outcome, error = self._settle_failure(item, raised, policy)
         seconds = self._timer() - started
         self._log(item, outcome, seconds, error)
-        kind = None if error is None else type(error).__name__
-        emit(self._settings.hooks, JobEnded(self._settings.name, outcome, seconds, kind))
+        error_class = None if error is None else type(error).__name__
+        emit(self._settings.hooks, JobEnded(self._settings.name, outcome, seconds, error_class))
         return outcome
 
     def _policy(self, item: QueueItem) -> RetryPolicy:
@@ -154,13 +156,26 @@ class JobRunner:
         # A decision that fails is an error of the job like others; a policy that cannot decide about that is no help.
         decision, error = _decide(item, error, policy, policy, RetryPolicy())
         if not isinstance(decision, DeferFor):
-            _remember(item, error)
+            self._remember(item, error)
         try:
             return self._carry_out(item, decision, error), error
         except Exception:
             # The job is not lost: its claim ends, and it comes again.
             logger.exception("a failed job could not be settled", extra=self._fields(item))
             return "lost", error
+
+    def _remember(self, item: QueueItem, error: BaseException) -> None:
+        LAST_EXCEPTIONS.append(
+            {
+                "error": text_of(error),
+                "type": type(error).__name__,
+                "job_id": item.id,
+                "correlation_id": item.correlation_id,
+                "attempt": item.attempt,
+                **self._settings.failure_fields(item),
+            }
+        )
+        del LAST_EXCEPTIONS[:-_MAX_EXCEPTIONS]
 
     def _carry_out(self, item: QueueItem, decision: Decision, error: BaseException) -> Outcome:
         match decision:
@@ -205,26 +220,10 @@ def task_of(item: QueueItem) -> str | None:
 def _decide(
     item: QueueItem, error: BaseException, policy: RetryPolicy, *others: RetryPolicy
 ) -> tuple[Decision, BaseException]:
-    """A decision, and the error that it is about: one that comes up in deciding takes the place of the first."""
+    """A decision, and the error that it is about: an error raised while deciding replaces the first."""
     try:
         return policy.decide(item.attempt, error, random.random), error
     except Exception as failed:
         if not others:
             raise
         return _decide(item, failed, *others)
-
-
-def _remember(item: QueueItem, error: BaseException) -> None:
-    job = item.job
-    report = job.get("affiliate_report_id") if isinstance(job, Mapping) else getattr(job, "affiliate_report_id", None)
-    LAST_EXCEPTIONS.append(
-        {
-            "report_id": report,
-            "error": text_of(error),
-            "type": type(error).__name__,
-            "job_id": item.id,
-            "correlation_id": item.correlation_id,
-            "attempt": item.attempt,
-        }
-    )
-    del LAST_EXCEPTIONS[:-_MAX_EXCEPTIONS]

@@ -1,4 +1,4 @@
-"""The retry scheduler: work that an application has put off until some time is enqueued when the time has come.
+"""The retry scheduler: enqueues work that an application has scheduled for later, when its time has come.
 
 The application keeps what is to be done and when (`scheduled_retry_at`) in its own database, behind `RetrySource`; so
 nothing is forgotten by a restart. A crash between enqueueing and marking enqueues a retry twice: mark it by a key under
@@ -14,8 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fila.jobs.errors import InvalidSettings, JobsError
+from fila.jobs.errors import JobsError
 from fila.jobs.queue import JobQueue
+from fila.jobs.settings import JobsSection
+from fila.settings import seconds, whole_number
 
 logger = logging.getLogger(__name__)
 
@@ -46,20 +48,17 @@ class RetrySource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulerSettings:
+class SchedulerSettings(JobsSection):
     """How often the source is asked."""
 
-    interval_seconds: float = 5.0
+    interval_seconds: float = seconds(5.0)
     #: A retry that is due within this time is enqueued already, with the rest as its delay: it is then never late by
     #: an interval. At least the interval.
-    horizon_seconds: float = 10.0
-    batch: int = 500
+    horizon_seconds: float = seconds(10.0)
+    batch: int = whole_number(500, 1)
 
-    def __post_init__(self) -> None:
-        if self.interval_seconds <= 0 or self.batch < 1:
-            raise InvalidSettings("interval_seconds, batch: expected positive numbers")
-        if self.horizon_seconds < self.interval_seconds:
-            raise InvalidSettings("horizon_seconds: expected at least interval_seconds")
+    def check(self) -> None:
+        self.require(self.horizon_seconds >= self.interval_seconds, "horizon_seconds >= interval_seconds")
 
 
 class RetryScheduler:
@@ -104,7 +103,7 @@ class RetryScheduler:
     def start(self) -> None:
         """Ask now, and then at every interval."""
         if self._thread is not None:
-            raise RuntimeError("the scheduler was started before")
+            raise RuntimeError("the scheduler has already been started")
         self._thread = threading.Thread(target=self._live, name="fila-retry-scheduler", daemon=True)
         self._thread.start()
 
@@ -120,7 +119,7 @@ class RetryScheduler:
                 if count := self.run_once():
                     logger.info("enqueued retries", extra={"retries": count})
             except JobsError as error:
-                logger.warning("retries wait: %s", error)
+                logger.warning("retries could not be enqueued yet: %s", error)
             except Exception:
                 logger.exception("the retries could not be enqueued; trying again")
             self._stopping.wait(self._settings.interval_seconds)

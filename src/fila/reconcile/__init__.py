@@ -1,1 +1,1 @@
-"""Reconciliation: what affiliates claim, held against what platforms report, with trust and alerts that follow."""
+"""Reconciliation: compares what affiliates claim with what platforms report, and keeps trust scores and alerts."""

@@ -6,47 +6,65 @@
 [worker]    how many work at once
 [breaker]   when a failing platform is left alone
 [platforms.NAME]   how a platform is asked
-[tiers] [growth] [trust] [retries] [alerts] [suspicion]   the rules
+[tiers] [growth] [trust] [retries] [alerts] [intake] [suspicion]   the rules
 """
 
-import tomllib
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from fila.jobs.breaker import BreakerSettings
-from fila.jobs.errors import InvalidSettings
-from fila.jobs.settings import FilaSettings, QueueSettings
+from fila.jobs.settings import FilaSettings, QueueSettings, secure
 from fila.reconcile.api.settings import ApiSettings
-from fila.reconcile.domain.settings import MAX_NUMBER, Settings, SettingsError
+from fila.reconcile.domain.settings import Settings
 from fila.reconcile.platforms import Platform
 from fila.reconcile.worker import WorkerSettings
+from fila.settings import (
+    Layers,
+    Section,
+    SettingsError,
+    choice,
+    read_toml,
+    seconds,
+    section_types,
+    text,
+    whole_number,
+)
 
-SectionType = TypeVar("SectionType")
+QUEUE_URLS = "memory, redis://..., fila://host:port/queue or filas://host:port/queue (TLS)"
 
 
 @dataclass(frozen=True, slots=True)
-class StoreSettings:
+class StoreSettings(Section):
     """Where reports are kept."""
 
-    url: str = field(default="sqlite:///reconcile.db", repr=False)  # it may hold a password
+    url: str = text("sqlite:///reconcile.db", "text", secret=True)  # it may hold a password
     #: A job that was queued and not heard of for so long is queued again.
-    requeue_after_seconds: float = 600.0
+    requeue_after_seconds: float = seconds(600.0)
 
 
 @dataclass(frozen=True, slots=True)
-class JobsSettings:
-    """Where jobs wait."""
+class JobsSettings(Section):
+    """Where jobs wait, and how."""
 
-    #: "memory", redis://..., rediss://... or fila://host:port/queue
-    url: str = field(default="memory", repr=False)  # it may hold a password
+    #: "memory", redis://..., rediss://..., fila://host:port/queue, or filas:// with TLS
+    url: str = text("memory", "text", secret=True)  # it may hold a password
     #: How long a worker may be silent before its job is given to another.
-    lease_seconds: float = 30.0
-    #: While Redis is away: "memory" goes on in memory, "refuse" refuses. What a process loses is queued again:
+    lease_seconds: float = seconds(30.0)
+    #: How many jobs may wait in this process's memory.
+    max_in_memory: int = whole_number(100_000, 1)
+    #: From this depth on the backlog is logged.
+    warn_depth: int = whole_number(10_000, 1)
+    redis_ready_key: str = text("affiliate:ready_queue", "a key", bool)
+    redis_scheduled_key: str = text("affiliate:scheduled_jobs", "a key", bool)
+    #: How long Redis may take to answer before it counts as unavailable.
+    redis_health_check_timeout: float = seconds(2.0)
+    #: While Redis is unavailable: "memory" goes on in memory, "refuse" refuses. What a process loses is queued again:
     #: the store knows every job.
-    on_outage: str = "memory"
+    on_outage: str = choice("memory", "refuse")
 
     @property
     def shared(self) -> bool:
@@ -58,26 +76,38 @@ class JobsSettings:
         return self.url.startswith(("redis://", "rediss://", "unix://"))
 
     def queue_settings(self, concurrency: int) -> QueueSettings:
-        """As the jobs layer wants it. Raises InvalidSettings or SettingsError."""
-        common: dict[str, Any] = {"lease_seconds": self.lease_seconds, "on_outage": self.on_outage}
-        if self.url == "memory":
-            return QueueSettings(**common)
+        """As the jobs layer wants it. Raises SettingsError."""
+        common: dict[str, Any] = {name: getattr(self, name) for name in _PASSED_ON}
         try:
             parts = urlsplit(self.url)
         except ValueError as error:
-            raise SettingsError("queue.url: expected memory, redis://... or fila://host:port/queue") from error
-        if parts.scheme == "fila":
+            raise SettingsError(f"queue.url: expected {QUEUE_URLS}") from error
+        if parts.scheme in {"fila", "filas"}:
             where = FilaSettings(
                 addr=parts.netloc,
                 queue=parts.path.strip("/") or "reconcile",
                 max_in_flight=concurrency,
                 throttle_headers=("platform",),
+                tls=secure(os.environ) if parts.scheme == "filas" else None,
             )
             return QueueSettings(fila=where, **common)
         if self.in_redis:
-            common |= {"redis_ready_key": "reconcile:ready_queue", "redis_scheduled_key": "reconcile:scheduled_jobs"}
             return QueueSettings(use_redis=True, redis_url=self.url, **common)
-        raise SettingsError("queue.url: expected memory, redis://... or fila://host:port/queue")
+        if self.url != "memory":
+            raise SettingsError(f"queue.url: expected {QUEUE_URLS}")
+        return QueueSettings(**common)
+
+
+_PASSED_ON = (
+    "lease_seconds",
+    "max_in_memory",
+    "warn_depth",
+    "redis_ready_key",
+    "redis_scheduled_key",
+    "redis_health_check_timeout",
+    "on_outage",
+)
+"""Settings that go to the jobs layer as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,34 +125,21 @@ class Config:
     @classmethod
     def load(cls, path: Path | None) -> Self:
         """Read the file; without one, the defaults. Raises SettingsError."""
-        if path is None:
-            return cls()
-        try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise SettingsError(f"cannot read {path}: {error.strerror}") from error
-        except ValueError as error:  # no UTF-8, no TOML, or a number of too many digits
-            raise SettingsError(f"{path}: {error}") from error
-        try:
-            return cls.from_mapping(tables)
-        except (ValueError, InvalidSettings) as error:  # SettingsError, or a number of too many digits to be shown
-            raise SettingsError(f"{path}: {error}") from error
+        return cls() if path is None else cls.from_mapping(read_toml(path), str(path))
 
     @classmethod
-    def from_mapping(cls, tables: Mapping[str, object]) -> Self:
-        """Read sections. What is not understood is refused."""
-        rest = dict(tables)
-        platforms = rest.pop("platforms", {})
+    def from_mapping(cls, tables: Mapping[str, object], origin: str = "") -> Self:
+        """Read sections, from the file `origin`. Raises SettingsError for what is not understood."""
+        platforms = tables.get("platforms", {})
         if not isinstance(platforms, Mapping):
-            raise SettingsError("platforms: expected sections, [platforms.NAME]")
+            raise SettingsError(f"{origin}: platforms: expected sections, [platforms.NAME]")
+        layers = Layers(_SECTIONS | {f"platforms.{name}": Platform for name in platforms})
+        layers.add_tables({name: table for name, table in tables.items() if name != "platforms"}, origin)
+        layers.add_tables({f"platforms.{name}": table for name, table in platforms.items()}, origin)
         return cls(
-            store=_section(StoreSettings, "store", rest.pop("store", {})),
-            queue=_section(JobsSettings, "queue", rest.pop("queue", {})),
-            api=ApiSettings.from_mapping(_table("api", rest.pop("api", {}))),
-            worker=_section(WorkerSettings, "worker", rest.pop("worker", {})),
-            breaker=_section(BreakerSettings, "breaker", rest.pop("breaker", {})),
-            platforms=tuple(Platform.from_mapping(name, table) for name, table in platforms.items()),
-            rules=Settings.from_mapping(rest),
+            rules=Settings(**{name: layers.build(name) for name in section_types(Settings)}),
+            platforms=tuple(layers.build(f"platforms.{name}", name=name) for name in platforms),
+            **{name: layers.build(name) for name in _OWN_SECTIONS},
         )
 
     def override(self, *, store_url: str | None, queue_url: str | None, concurrency: int | None) -> Self:
@@ -135,30 +152,11 @@ class Config:
         )
 
 
-def _table(name: str, table: object) -> Mapping[str, object]:
-    if not isinstance(table, Mapping):
-        raise SettingsError(f"{name} = {table!r}: expected a section, [{name}]")
-    return table
-
-
-def _section(kind: type[SectionType], name: str, table: object) -> SectionType:
-    """A section of text and positive numbers, each of the type of its default."""
-    known = {each.name: each.default for each in fields(kind)}  # type: ignore[arg-type] # a dataclass
-    values: dict[str, Any] = {}
-    for key, value in _table(name, table).items():
-        if key not in known:
-            raise SettingsError(f"unknown key {name}.{key}: expected one of {', '.join(known)}")
-        values[key] = _value(f"{name}.{key}", value, type(known[key]))
-    return kind(**values)
-
-
-def _value(name: str, value: Any, expected: type) -> Any:
-    fits = type(value) is expected or (expected is float and type(value) is int)
-    if fits and (expected is str or 0 < value <= MAX_NUMBER):
-        return expected(value)
-    words = {
-        str: "text",
-        int: f"a positive whole number up to {MAX_NUMBER:,}",
-        float: f"a positive number up to {MAX_NUMBER:,}",
-    }
-    raise SettingsError(f"{name} = {value!r}: expected {words[expected]}")
+_OWN_SECTIONS: dict[str, type[Section]] = {
+    "store": StoreSettings,
+    "queue": JobsSettings,
+    "api": ApiSettings,
+    "worker": WorkerSettings,
+    "breaker": BreakerSettings,
+}
+_SECTIONS = _OWN_SECTIONS | section_types(Settings)

@@ -77,10 +77,10 @@ class StoredRetries:
 
     def due(self, before: float, limit: int) -> Sequence[DueRetry]:
         if self._named:
-            self._store.agenda.release(self._named.values())
+            self._store.due_reports.release(self._named.values())
             self._named = {}
         short = self._queue.snapshot()["ready"] < limit
-        found = self._store.agenda.take_due(int(before * 1000), limit, missed=short)
+        found = self._store.due_reports.take(int(before * 1000), limit, missed=short)
         self._named = {each.report_id: each for each in found}
         return [as_retry(each) for each in found]
 

@@ -50,5 +50,5 @@ def configure(level: str = "info") -> None:
     handler.setFormatter(Pretty() if sys.stderr.isatty() else JsonLines())
     handler.addFilter(CorrelationFilter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for noisy in ("httpx", "httpcore", "alembic", "uvicorn"):
+    for noisy in ("httpx", "httpcore", "alembic", "sqlalchemy", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

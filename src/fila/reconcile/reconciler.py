@@ -1,4 +1,4 @@
-"""One attempt at one report: ask, judge, decide, write. The only place where the rules meet the world."""
+"""One attempt at one report: ask the platform, classify, decide, write. Only here the rules meet I/O."""
 
 import logging
 from collections.abc import Callable
@@ -53,15 +53,15 @@ class Reconciler:
 
     def attempt(self, report_id: str, number: int) -> Outcome:
         """Make the attempt, unless it was made. Raises Deferred, and StoreError when nothing could be written."""
-        held = self._store.attempts.open_report(report_id)
-        if held is None or number <= held.attempts:
+        open_report = self._store.attempts.open_report(report_id)
+        if open_report is None or number <= open_report.attempts:
             return Outcome.REPEATED
-        fetched = self._source.fetch(held.report.post, self._clock_ms())
+        fetched = self._source.fetch(open_report.report.post, self._clock_ms())
         now_ms = self._clock_ms()
-        if fetched.failure is Reason.BREAKER_OPEN and self._may_wait(held, now_ms + fetched.retry_after_ms):
-            self._store.agenda.postpone(report_id, held.attempts + 1, now_ms + fetched.retry_after_ms)
-            raise Deferred(held.report.post.platform, fetched.retry_after_ms)
-        attempt = self._judge(held, fetched, now_ms)
+        if fetched.failure is Reason.BREAKER_OPEN and self._may_wait(open_report, now_ms + fetched.retry_after_ms):
+            self._store.due_reports.postpone(report_id, open_report.attempts + 1, now_ms + fetched.retry_after_ms)
+            raise Deferred(open_report.report.post.platform, fetched.retry_after_ms)
+        attempt = self._judge(open_report, fetched, now_ms)
         if not self._store.attempts.record(attempt):
             return Outcome.REPEATED
         logger.info(
@@ -72,30 +72,30 @@ class Reconciler:
                 "status": attempt.verdict.status.value,
                 "reason": attempt.verdict.reason.value,
                 "retry_at_ms": attempt.retry_at_ms,
-                "correlation_id": held.correlation_id,
+                "correlation_id": open_report.correlation_id,
             },
         )
         return Outcome.DONE if attempt.retry_at_ms is None else Outcome.TO_BE_RETRIED
 
-    def _may_wait(self, held: OpenReport, until_ms: int) -> bool:
-        return until_ms <= held.submitted_at_ms + self._settings.retries.within_ms
+    def _may_wait(self, open_report: OpenReport, until_ms: int) -> bool:
+        return until_ms <= open_report.submitted_at_ms + self._settings.retries.within_ms
 
-    def _judge(self, held: OpenReport, fetched: Fetched, now_ms: int) -> Attempt:
-        verdict = classify(held.report, fetched, self._settings)
+    def _judge(self, open_report: OpenReport, fetched: Fetched, now_ms: int) -> Attempt:
+        verdict = classify(open_report.report, fetched, self._settings)
         past = Past(
-            submitted_at_ms=held.submitted_at_ms,
-            attempt=held.attempts + 1,
-            missing=held.missing + (verdict.status is Status.MISSING_PLATFORM_DATA),
-            incomplete=held.incomplete + (verdict.status is Status.INCOMPLETE_PLATFORM_DATA),
+            submitted_at_ms=open_report.submitted_at_ms,
+            attempt=open_report.attempts + 1,
+            missing=open_report.missing + (verdict.status is Status.MISSING_PLATFORM_DATA),
+            incomplete=open_report.incomplete + (verdict.status is Status.INCOMPLETE_PLATFORM_DATA),
         )
         retries = self._settings.retries
         return Attempt(
-            report=held.report,
+            report=open_report.report,
             number=past.attempt,
             at_ms=now_ms,
             seen=fetched.observation,
             verdict=verdict,
-            explanation=explain(held.report.claim, fetched.observation, verdict),
+            explanation=explain(open_report.report.claimed, fetched.observation, verdict),
             delta_bp=self._deltas[verdict.status],
             retry_at_ms=next_attempt_ms(verdict.status, past, now_ms, retries, fetched.retry_after_ms),
             alerts=self._settings.alerts,

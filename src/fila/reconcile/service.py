@@ -1,5 +1,6 @@
 """The composition root: settings become a store, a queue, an API and workers. Clocks are read here and nowhere else."""
 
+import logging
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,16 +12,19 @@ from fila.jobs.errors import JobsError
 from fila.jobs.factory import create_queue
 from fila.jobs.queue import JobQueue
 from fila.reconcile.api import create_app
+from fila.reconcile.api.access import OPEN, PROTECTED
 from fila.reconcile.api.app import Service
 from fila.reconcile.config import Config
-from fila.reconcile.domain.settings import SettingsError
 from fila.reconcile.platforms import Fetchers, GuardedFetchers, HttpFetcher
 from fila.reconcile.reconciler import Reconciler
 from fila.reconcile.store import Store, StoreError, open_engine, upgrade
 from fila.reconcile.worker import Worker
+from fila.settings import SettingsError
 
 if TYPE_CHECKING:
     from fila.jobs.redis.breaker import RedisBreakerStore
+
+logger = logging.getLogger(__name__)
 
 STOPS = (JobsError, SettingsError, StoreError, OSError)
 """What keeps a service from starting, or ends it, with a text that is meant for whoever started it."""
@@ -61,6 +65,9 @@ class Parts:
         return cls(config, store, create_queue(queue_settings), guarded, shared)
 
     def api(self) -> FastAPI:
+        if not self.store.keys.exist():
+            log = logger.warning if self.config.api.insecure else logger.info
+            log(OPEN if self.config.api.insecure else PROTECTED)
         names = frozenset(each.name for each in self.config.platforms) or None
         return create_app(Service(self.store, self.queue, self.config.rules, self.config.api, names, clock_ms))
 
@@ -82,4 +89,4 @@ def _shared_breakers(config: Config) -> "RedisBreakerStore | None":
         return None
     from fila.jobs.redis.breaker import RedisBreakerStore
 
-    return RedisBreakerStore(config.queue.url, config.breaker, prefix="reconcile:breaker:")
+    return RedisBreakerStore(config.queue.url, config.breaker, prefix="affiliate:breaker:")

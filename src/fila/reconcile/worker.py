@@ -1,7 +1,7 @@
-"""The worker: a pool of threads that reconcile reports, and the scheduler that brings back what is due."""
+"""The worker: a pool of threads that reconcile reports, and the scheduler that enqueues what is due."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -9,6 +9,7 @@ from typing import Self
 from fila.jobs.context import JobContext
 from fila.jobs.errors import CircuitOpen, Reject
 from fila.jobs.events import Hook
+from fila.jobs.item import QueueItem
 from fila.jobs.pool import PoolSettings, WorkerPool
 from fila.jobs.queue import JobQueue
 from fila.jobs.retry import RetryPolicy
@@ -17,21 +18,22 @@ from fila.jobs.scheduler import RetryScheduler, SchedulerSettings
 from fila.reconcile.dispatch import NotOurJob, ReconciliationJob, StoredRetries
 from fila.reconcile.reconciler import Deferred, Reconciler
 from fila.reconcile.store import Store
+from fila.settings import Section, seconds, whole_number
 
 NAME = "reconcile"
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerSettings(Section):
     """How many work at once, and how they wait."""
 
-    concurrency: int = 4
-    poll_timeout: float = 5.0
-    grace_seconds: float = 30.0
+    concurrency: int = whole_number(4, 1)
+    poll_timeout: float = seconds(5.0)
+    grace_seconds: float = seconds(30.0)
     #: How often the store is asked for what is due.
-    schedule_every_seconds: float = 1.0
+    schedule_every_seconds: float = seconds(1.0)
     #: What failed for reasons of our own (a database that is away) is tried again so often before it is buried.
-    max_attempts: int = 5
+    max_attempts: int = whole_number(5, 1)
 
 
 def handler(reconciler: Reconciler) -> Callable[[JobContext], None]:
@@ -48,6 +50,15 @@ def handler(reconciler: Reconciler) -> Callable[[JobContext], None]:
             raise CircuitOpen(str(deferred), delay_seconds=deferred.wait_ms / 1000) from deferred
 
     return handle
+
+
+def runner_settings(retry: RetryPolicy, hooks: Sequence[Hook] = ()) -> RunnerSettings:
+    """How reconciliation jobs are run."""
+    return RunnerSettings(retry=retry, failure_fields=_failure_fields, hooks=hooks, name=NAME)
+
+
+def _failure_fields(item: QueueItem) -> dict[str, object]:
+    return {"report_id": item.job.get("affiliate_report_id") if isinstance(item.job, Mapping) else None}
 
 
 class Worker:
@@ -75,7 +86,7 @@ class Worker:
             queue,
             handler(reconciler),
             PoolSettings(settings.concurrency, settings.poll_timeout, settings.grace_seconds),
-            RunnerSettings(retry=RetryPolicy(max_attempts=settings.max_attempts), hooks=hooks, name=NAME),
+            runner_settings(RetryPolicy(max_attempts=settings.max_attempts), hooks),
             clock=clock,
         )
 
@@ -84,7 +95,7 @@ class Worker:
         self.scheduler.start()
 
     def stop(self) -> bool:
-        """Finish what is being done. Returns whether that was possible in time."""
+        """Finish running jobs. Returns whether they finished in time."""
         self.scheduler.stop(wait=False)  # both are told at once: neither goes on while the other ends
         finished = self.pool.stop(drain=False)
         self.scheduler.stop()

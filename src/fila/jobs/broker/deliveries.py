@@ -1,7 +1,7 @@
-"""Messages of one queue of the broker as they come, for many threads that wait with a timeout.
+"""Hands the messages of one broker queue to many threads.
 
-They stay with the SDK until a thread takes one: so the broker knows which jobs are being run, and counts no attempt for
-the others when this process ends, however it ends.
+A message stays with the SDK until a thread takes it. So the broker knows which jobs are running, and counts no attempt
+for the others, however this process ends.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from fila.jobs.errors import QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
-#: How long to rest before consuming again after the broker refused; it grows up to the second number.
-_REST_SECONDS = (0.05, 2.0)
+#: Backoff before consuming again after the broker refused: it doubles from the first number up to the second.
+_BACKOFF_SECONDS = (0.05, 2.0)
 
 
 class Deliveries:
@@ -27,7 +27,7 @@ class Deliveries:
     def __init__(
         self, client: Client, queue: str, *, max_in_flight: int, on_missing: Callable[[], None] | None = None
     ) -> None:
-        """`on_missing` is called when the queue is not there; it may create it."""
+        """`on_missing` is called when the queue does not exist; it may create it."""
         self._client = client
         self._queue = queue
         self._max_in_flight = max_in_flight
@@ -66,7 +66,7 @@ class Deliveries:
                 if self._closed.is_set() or self._interrupts != interrupts or (left is not None and left <= 0):
                     return None
                 if self._failure is not None:
-                    raise QueueUnavailable(f"nothing is delivered any more: {self._failure}") from self._failure
+                    raise QueueUnavailable(f"delivery has ended: {self._failure}") from self._failure
                 self._hungry = True
                 self._wanted.notify()
                 self._changed.wait(left)
@@ -77,18 +77,18 @@ class Deliveries:
 
     @property
     def waiting(self) -> int:
-        """How many messages are here and not taken."""
+        """How many messages no thread has taken yet."""
         consumer = self._consumer
         return 0 if consumer is None else consumer.waiting
 
     def interrupt(self) -> None:
-        """Everybody who waits gets None."""
+        """Make every waiting `take` return None."""
         with self._changed:
             self._interrupts += 1
             self._changed.notify_all()
 
     def begin_anew(self) -> None:
-        """Forget what is here and not taken."""
+        """Drop messages that no thread has taken, and consume again."""
         with self._consumer_lock:
             if self._consumer is not None:
                 self._consumer.close()
@@ -96,7 +96,7 @@ class Deliveries:
             self._wanted.notify()
 
     def close(self) -> None:
-        """Stop consuming. The broker takes back what is not settled, and counts an attempt for what was taken."""
+        """Stop consuming. Unsettled messages go back to the broker, which counts an attempt for taken ones."""
         self._closed.set()
         self.begin_anew()
         with self._changed:
@@ -119,19 +119,19 @@ class Deliveries:
 
     def _keep_consuming(self) -> None:
         """Until closed. Raises ClientClosedError when the client is closed before."""
-        rest = _REST_SECONDS[0]
+        backoff = _BACKOFF_SECONDS[0]
         while not self._closed.is_set():
             try:
                 self._consume()
-                rest = _REST_SECONDS[0]
+                backoff = _BACKOFF_SECONDS[0]
             except ClientClosedError:
                 raise
             except FilaError as error:
-                logger.warning("the broker delivers nothing: %s", error, extra={"queue": self._queue})
+                logger.warning("cannot consume from the broker: %s", error, extra={"queue": self._queue})
                 if isinstance(error, QueueNotFoundError):
                     self._create()
-            self._closed.wait(rest)
-            rest = min(rest * 2, _REST_SECONDS[1])
+            self._closed.wait(backoff)
+            backoff = min(backoff * 2, _BACKOFF_SECONDS[1])
 
     def _consume(self) -> None:
         with self._consumer_lock:

@@ -25,8 +25,8 @@ _OURS = frozenset({META, KEY, CORRELATION})
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """The right to settle a delivery, as the text that an item carries."""
+class DeliveryRef:
+    """What settles a delivery: its message and its lease, as the text in `QueueItem.claim`."""
 
     message_id: str
     lease_id: str
@@ -35,7 +35,7 @@ class Claim:
         return f"{self.message_id}/{self.lease_id}"
 
     @classmethod
-    def of(cls, item: QueueItem) -> Claim:
+    def of(cls, item: QueueItem) -> DeliveryRef:
         """Raises InvalidJob for an item that was not claimed here."""
         message_id, found, lease_id = item.claim.partition("/")
         if not found:
@@ -44,7 +44,7 @@ class Claim:
 
 
 def headers_of(item: QueueItem) -> dict[str, str]:
-    """The headers of an item that becomes a message. Raises InvalidJob for a header that means something here."""
+    """The headers of an item that becomes a message. Raises InvalidJob for a reserved header."""
     meta: dict[str, Any] = {
         "id": item.id,
         "label": item.priority_label,
@@ -63,19 +63,19 @@ def headers_of(item: QueueItem) -> dict[str, str]:
 
 
 def item_of(message: ConsumeMessage, codec: JobCodec) -> QueueItem:
-    """The item of a delivered message. Raises InvalidJob when nobody of the jobs layer wrote it.
+    """The item of a delivered message. Raises InvalidJob if the jobs layer did not write it.
 
     A job whose worker was lost while it ran others too is run once more before that attempt counts: alone, so that it
     is known whether it was the cause.
     """
     leased_at = message.leased_at.timestamp()
-    claim = str(Claim(message.id, message.lease_id))
+    claim = str(DeliveryRef(message.id, message.lease_id))
     attempt = message.attempt_count + (message.isolation != "suspect")
     return _item(message, codec, max(1, attempt), leased_at, claim)
 
 
 def dead_job_of(message: PeekedMessage, codec: JobCodec) -> DeadJob:
-    """A dead letter. One that is no job has a label that says so."""
+    """A dead letter. One that is not a job has the label "unreadable"."""
     letter = message.dead_letter
     error = (letter.attempts[-1].error if letter.attempts else "") or letter.reason if letter is not None else "unknown"
     died_at = (message.enqueued_at if letter is None else letter.died_at).timestamp()
@@ -115,7 +115,7 @@ def _item(
 
 
 def seq_of(message_id: str) -> int:
-    """Ids of messages grow with each enqueue, and so do the numbers that they are."""
+    """The sequence number: an id of a message is a number that grows with each enqueue."""
     return int(message_id.replace("-", ""), 16)
 
 
@@ -125,5 +125,5 @@ def _meta(message: ConsumeMessage | PeekedMessage, headers: Mapping[str, str]) -
     except (KeyError, ValueError, RecursionError) as error:
         raise InvalidJob(f"message {message.id} is not a job: no {META} header that can be read") from error
     if not isinstance(meta, dict):
-        raise InvalidJob(f"message {message.id} is not a job: its {META} header says nothing")
+        raise InvalidJob(f"message {message.id} is not a job: its {META} header is not a JSON object")
     return meta

@@ -1,7 +1,7 @@
 """The queue on a Fila broker: durable, fair between keys, throttled by headers.
 
 Rules:
-- Waiting, leasing and returning are the broker's; the SDK extends leases while this process lives.
+- The broker keeps, leases and returns jobs; the SDK extends leases while this process lives.
 - `retry` is a nack: the broker counts the attempt. `defer` is a release, which counts none, `bury` a rejection. Each
   is one step for the broker, so a crash leaves the job in one place.
 - Priority orders jobs of one key and never crosses keys.
@@ -12,10 +12,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 from fila.client import (
     Client,
@@ -28,13 +27,13 @@ from fila.client import (
     QueueInfo,
     QueueNotFoundError,
 )
+from fila.jobs.base import BaseQueue
 from fila.jobs.broker.deliveries import Deliveries
-from fila.jobs.broker.message import KEY, Claim, dead_job_of, headers_of, item_of, seq_of
-from fila.jobs.codec import JobCodec, JsonCodec
+from fila.jobs.broker.message import KEY, DeliveryRef, dead_job_of, headers_of, item_of, seq_of
+from fila.jobs.codec import JobCodec
 from fila.jobs.errors import ClaimLost, InvalidJob, QueueClosed, QueueFull, QueueUnavailable
-from fila.jobs.intake import Intake, checked_delay
+from fila.jobs.intake import checked_delay
 from fila.jobs.item import DeadJob, QueueItem
-from fila.jobs.pressure import DepthWarning
 from fila.jobs.queue import Snapshot
 from fila.jobs.settings import FilaSettings, QueueSettings
 
@@ -44,34 +43,29 @@ logger = logging.getLogger(__name__)
 _COUNT_SECONDS = 1.0
 #: How long what the broker has sent may be on its way.
 _ARRIVAL_SECONDS = 0.2
-#: Every so many enqueues the depth is looked at, to warn of a backlog.
-_DEPTH_EVERY = 100
 #: More than any payload may have.
 _MAX_PAYLOAD_BYTES = 1 << 30
 #: The broker keeps no more of an error.
 _MAX_ERROR_CHARACTERS = 1000
 
 
-class FilaQueue:
-    """Jobs in a queue of the broker. Keeps the contract of `JobQueue`."""
+class FilaQueue(BaseQueue):
+    """Jobs in a queue of the broker. Implements `JobQueue`."""
 
     durable = True
 
     def __init__(self, settings: QueueSettings | None = None, *, codec: JobCodec | None = None) -> None:
         """Connects, and creates the queue if it is not there. Raises QueueUnavailable."""
-        self._settings = settings or QueueSettings(fila=FilaSettings())
+        super().__init__(settings or QueueSettings(fila=FilaSettings()), codec)
         self._fila = self._settings.fila or FilaSettings()
         self._name = self._fila.queue
-        self._intake = Intake(self._settings, codec or JsonCodec())
-        self._client = Client(self._fila.addr, timeout=self._fila.timeout)
+        self._client = Client(self._fila.addr, timeout=self._fila.timeout, tls=self._fila.tls)
         self._shutdown = False
         self._closed = False
         # A handler of signals may enqueue while the same thread does.
         self._lock = threading.RLock()
         self._room: tuple[int, float] = (0, 0.0)
         self._admitted = 0
-        self._enqueued = 0
-        self._depth_warning = DepthWarning(self._settings.warn_depth)
         try:
             with _translated():
                 self._create()
@@ -81,37 +75,6 @@ class FilaQueue:
         self._deliveries = Deliveries(
             self._client, self._name, max_in_flight=self._fila.max_in_flight, on_missing=self._create
         )
-
-    @property
-    def lease_seconds(self) -> float:
-        return self._settings.lease_seconds
-
-    def enqueue(
-        self,
-        job: Any,
-        priority: str = "normal",
-        delay_seconds: float = 0,
-        *,
-        correlation_id: str | None = None,
-        key: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> QueueItem:
-        item, text = self._intake.item(
-            job, priority, delay_seconds, time.time(), correlation_id=correlation_id, key=key, headers=headers
-        )
-        if self._shutdown:
-            raise QueueClosed("the queue was shut down")
-        with _translated():
-            self._make_room()
-            message_id = self._client.enqueue(
-                self._name,
-                headers_of(item),
-                text.encode(),
-                delay_ms=_ms(delay_seconds),
-                priority=item.priority_value,
-            )
-        self._watch_depth()
-        return replace(item, seq=seq_of(message_id))
 
     def dequeue(self, timeout: float | None = None) -> QueueItem | None:
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -134,29 +97,31 @@ class FilaQueue:
         self._deliveries.interrupt()
 
     def ack(self, item: QueueItem) -> None:
-        claim = Claim.of(item)
+        delivery = DeliveryRef.of(item)
         with _translated(item):
-            self._client.ack(self._name, claim.message_id, claim.lease_id)
+            self._client.ack(self._name, delivery.message_id, delivery.lease_id)
 
     def retry(self, item: QueueItem, delay_seconds: float = 0, *, error: str = "") -> None:
-        claim, delay_ms = Claim.of(item), _ms(checked_delay(delay_seconds))
+        delivery, delay_ms = DeliveryRef.of(item), _ms(checked_delay(delay_seconds))
         with _translated(item):
-            self._client.nack(self._name, claim.message_id, _short(error), delay_ms=delay_ms, lease_id=claim.lease_id)
+            self._client.nack(
+                self._name, delivery.message_id, _short(error), delay_ms=delay_ms, lease_id=delivery.lease_id
+            )
 
     def defer(self, item: QueueItem, delay_seconds: float = 0) -> None:
-        claim, delay_ms = Claim.of(item), _ms(checked_delay(delay_seconds))
+        delivery, delay_ms = DeliveryRef.of(item), _ms(checked_delay(delay_seconds))
         with _translated(item):
-            self._client.release(self._name, claim.message_id, delay_ms=delay_ms, lease_id=claim.lease_id)
+            self._client.release(self._name, delivery.message_id, delay_ms=delay_ms, lease_id=delivery.lease_id)
 
     def bury(self, item: QueueItem, error: str) -> None:
-        claim = Claim.of(item)
+        delivery = DeliveryRef.of(item)
         with _translated(item):
-            self._client.reject(self._name, claim.message_id, _short(error) or "unknown", lease_id=claim.lease_id)
+            self._client.reject(self._name, delivery.message_id, _short(error) or "unknown", lease_id=delivery.lease_id)
 
     def extend(self, item: QueueItem) -> None:
-        claim = Claim.of(item)
+        delivery = DeliveryRef.of(item)
         with _translated(item):
-            self._client.extend(self._name, claim.message_id, claim.lease_id)
+            self._client.extend(self._name, delivery.message_id, delivery.lease_id)
 
     def dead_letters(self, limit: int = 100) -> list[DeadJob]:
         found: list[DeadJob] = []
@@ -206,12 +171,30 @@ class FilaQueue:
         self._deliveries.interrupt()
 
     def close(self) -> None:
-        """Jobs that came here and were not taken go back, their attempts unchanged."""
+        """Prefetched jobs that no worker has taken go back, with their attempts unchanged."""
         self.shutdown()
         self._closed = True
         with suppress(FilaError):
             self._deliveries.close()
         self._client.close()
+
+    def _now(self) -> float:
+        return time.time()
+
+    def _accept(self, item: QueueItem, text: str) -> QueueItem:
+        if self._shutdown:
+            raise QueueClosed("the queue has been shut down")
+        with _translated():
+            self._make_room()
+            message_id = self._client.enqueue(
+                self._name,
+                headers_of(item),
+                text.encode(),
+                delay_ms=_ms(item.ready_at - item.enqueued_at),
+                priority=item.priority_value,
+            )
+        self._watch_depth()
+        return replace(item, seq=seq_of(message_id))
 
     @property
     def _dead_name(self) -> str:
@@ -229,15 +212,16 @@ class FilaQueue:
         found = self._client.queue_stats(self._name, max_keys=1).config.fairness_header
         if found != KEY:
             logger.warning(
-                "the queue was made by others: it is not fair by the keys of jobs",
-                extra={"queue": self._name, "fairness_header": found, "expected": KEY},
+                "the queue exists without fairness_header=%s, so job keys are ignored",
+                KEY,
+                extra={"queue": self._name, "fairness_header": found},
             )
 
     def _info(self, name: str) -> QueueInfo:
         return self._client.queue_stats(name, max_keys=1).summary
 
     def _make_room(self) -> None:
-        """Raises QueueFull. Between two counts, the broker's number and ours are what is known."""
+        """Raises QueueFull. Asks the broker for its depth once in a while, and counts its own enqueues in between."""
         limit = self._settings.max_depth
         if not limit or self._take_room():
             return
@@ -260,14 +244,8 @@ class FilaQueue:
             self._room = (room - 1, counted_at)
             return True
 
-    def _watch_depth(self) -> None:
-        self._enqueued += 1
-        if self._enqueued % _DEPTH_EVERY == 0:
-            with suppress(QueueUnavailable):
-                self._depth_warning.see(self.snapshot()["depth"])
-
     def _arrival_seconds(self) -> float:
-        """How long to wait for somebody who does not want to wait: not at all, when the broker has nothing ready."""
+        """How long `dequeue(0)` waits for a job that the broker is sending; 0 if the broker has none ready."""
         if self._deliveries.waiting:
             return 0.0
         return _ARRIVAL_SECONDS if self._has_ready() else 0.0
@@ -286,7 +264,7 @@ class FilaQueue:
             raise
 
     def _readable(self, message: ConsumeMessage) -> QueueItem | None:
-        """The item. A message that is no job goes to the dead, so that it does not come again for ever."""
+        """The item. A message that is not a job goes to the dead letters, so that it is not delivered for ever."""
         try:
             return item_of(message, self._intake.codec)
         except InvalidJob as error:
@@ -298,7 +276,7 @@ class FilaQueue:
 
 @contextmanager
 def _translated(item: QueueItem | None = None) -> Iterator[None]:
-    """The SDK's errors as those of the jobs layer."""
+    """Translates errors of the SDK to those of the jobs layer."""
     try:
         yield
     except (MessageNotFoundError, QueueNotFoundError) as error:
@@ -316,7 +294,7 @@ def _translated(item: QueueItem | None = None) -> Iterator[None]:
 
 
 def _ready(info: QueueInfo) -> int:
-    """The broker's depth counts what waits for its time too."""
+    """Jobs that can be handed out: the broker's depth includes delayed ones."""
     return max(0, info.depth - info.delayed)
 
 

@@ -56,8 +56,8 @@ local function wake_one()
     end
 end
 
--- Put a job where its time says. A job that is due before all others changes how long waiters wait, so one is woken.
-local function place(id, job)
+-- Make a job ready or scheduled, by its time. A job that is due before all others changes how long waiters wait, so one is woken.
+local function insert(id, job)
     if tonumber(job.ready_at) <= now then
         redis.call('ZADD', ready, job.score, id)
         wake_one()
@@ -69,7 +69,7 @@ local function place(id, job)
     end
 end
 
-local function entomb(id, job)
+local function bury(id, job)
     job.ready_at = text(now)
     write(id, job)
     redis.call('ZADD', dead, redis.call('HINCRBY', meta, 'burials', 1), id)
@@ -81,7 +81,7 @@ local function entomb(id, job)
 end
 
 -- The state of a job that is claimed with this token; nil when it is not.
-local function held(id, token)
+local function claimed_by(id, token)
     local job = read(id)
     if job and job.claim == token and redis.call('ZSCORE', claims, id) then
         return job
@@ -106,9 +106,9 @@ local function promote()
 end
 
 -- Workers that wait ask for a job, and those that are busy extend their claims, more often than every half a lease. When
--- nobody did either for so long, this server was away, and with it the chance to settle anything. Then all claims hold
+-- nobody did either for so long, this server was unavailable, and nobody could settle anything. Then all claims hold
 -- for another lease: what was done meanwhile is settled by its worker and not done again by somebody else.
-local function feel_pulse(lease)
+local function extend_claims_after_outage(lease)
     local pulse = tonumber(redis.call('HGET', meta, 'pulse'))
     if pulse and now - pulse > lease / 2 then
         redis.call('HSET', meta, 'hold_until', text(now + lease))
@@ -132,7 +132,7 @@ local function reclaim()
             job.claim = '-'
             job.ready_at = text(now)
             write(id, job)
-            place(id, job)
+            insert(id, job)
         end
     end
 end
@@ -171,11 +171,11 @@ function commands.add()
             redis.call('HSET', jobs, id, ARGV[n + 5])
             if job.failure == '' then
                 write(id, job)
-                place(id, job)
+                insert(id, job)
             else
-                entomb(id, job)
+                bury(id, job)
             end
-            -- Not before it has its place: a key of another kind ends the script there, and the job is sent again.
+            -- Not before it is inserted: a key of another type ends the script there, and the job is sent again.
             redis.call('ZADD', taken, text(now), id)
         end
         answer[#answer + 1] = seq
@@ -188,13 +188,13 @@ function commands.add()
 end
 
 -- claim lease token watch woken
--- Hands out the next job. `watch` 1: feel the pulse. `woken` 1: the caller has the token of `wake`, which is passed on
+-- Hands out the next job. `watch` 1: look for an outage. `woken` 1: the caller has the token of `wake`, which is passed on
 -- with a job when others are left. Answers {1, id, score, ready_at, attempt, job}, or, when none is ready,
 -- {0, milliseconds until something is due}, -1 when nothing ever will be.
 function commands.claim()
     local lease = tonumber(ARGV[3])
     if ARGV[5] == '1' then
-        feel_pulse(lease)
+        extend_claims_after_outage(lease)
     end
     reclaim()
     promote()
@@ -225,7 +225,7 @@ end
 
 -- ack id token
 function commands.ack()
-    if not held(ARGV[3], ARGV[4]) then
+    if not claimed_by(ARGV[3], ARGV[4]) then
         return 0
     end
     redis.call('ZREM', claims, ARGV[3])
@@ -236,7 +236,7 @@ end
 
 -- give id token delay attempt: back to the others.
 function commands.give()
-    local id, job = ARGV[3], held(ARGV[3], ARGV[4])
+    local id, job = ARGV[3], claimed_by(ARGV[3], ARGV[4])
     if not job then
         return 0
     end
@@ -245,20 +245,20 @@ function commands.give()
     job.attempt = ARGV[6]
     redis.call('ZREM', claims, id)
     write(id, job)
-    place(id, job)
+    insert(id, job)
     return 1
 end
 
 -- bury id token failure
 function commands.bury()
-    local id, job = ARGV[3], held(ARGV[3], ARGV[4])
+    local id, job = ARGV[3], claimed_by(ARGV[3], ARGV[4])
     if not job then
         return 0
     end
     job.claim = '-'
     job.failure = ARGV[5]
     redis.call('ZREM', claims, id)
-    entomb(id, job)
+    bury(id, job)
     return 1
 end
 
@@ -266,9 +266,9 @@ end
 function commands.extend()
     local lease = tonumber(ARGV[5])
     if ARGV[6] == '1' then
-        feel_pulse(lease)
+        extend_claims_after_outage(lease)
     end
-    if not held(ARGV[3], ARGV[4]) then
+    if not claimed_by(ARGV[3], ARGV[4]) then
         return 0
     end
     redis.call('ZADD', claims, text(now + lease), ARGV[3])
@@ -304,7 +304,7 @@ function commands.redrive()
         if job then
             job.attempt, job.failure, job.ready_at = '1', '', text(now)
             write(id, job)
-            place(id, job)
+            insert(id, job)
             count = count + 1
         end
     end

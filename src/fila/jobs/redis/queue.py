@@ -1,11 +1,15 @@
-"""The queue in Redis, and in memory while Redis is away.
+"""The queue in Redis, with a buffer for outages of Redis.
 
-Either Redis is active, and everything goes there; or it is away, and jobs are taken into the refuge, or refused
-(`on_outage`). `_lock` guards the change from one to the other: what was settled meanwhile is told to Redis first, then
-jobs move, and only when nothing is left here is Redis active again.
+| Redis | jobs that are enqueued | settlements |
+|---|---|---|
+| active | go to Redis | go to Redis |
+| unavailable | are refused, or go to the buffer (`on_outage`) | go to the buffer |
 
-Each change is told last, and whether that succeeds does not matter: a log that cannot be written keeps nobody from what
-is to be done.
+Rules:
+- `_lock` guards the change from one to the other. On the way back settlements are sent first, then jobs; Redis is
+  active again only when the buffer is empty.
+- Hooks and logs hear of a change last, and it does not matter if they fail: a log that cannot be written keeps nobody
+  from working.
 """
 
 from __future__ import annotations
@@ -13,22 +17,29 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from fila.jobs.codec import JobCodec, JsonCodec
+from fila.jobs.base import BaseQueue
+from fila.jobs.codec import JobCodec
 from fila.jobs.errors import ClaimLost, QueueClosed, QueueUnavailable
-from fila.jobs.events import Hook, RedisSeen, complain, emit, tell
-from fila.jobs.intake import Clock, Intake, checked_delay
+from fila.jobs.events import Hook, RedisSeen, emit, log_exception, log_safely
+from fila.jobs.intake import Clock, checked_delay
 from fila.jobs.item import DeadJob, QueueItem
 from fila.jobs.memory import PriorityDelayQueue
-from fila.jobs.pressure import DepthWarning
 from fila.jobs.queue import Snapshot
-from fila.jobs.redis.link import Away, Interrupted, NotSent, Unanswered
-from fila.jobs.redis.refuge import Refuge
-from fila.jobs.redis.remote import Counts, Remote, Sending, Settlement, is_claimed_in_redis, storable, to_ms
+from fila.jobs.redis.client import NotExecuted, OutcomeUnknown, RedisUnavailable, WaitInterrupted
+from fila.jobs.redis.commands import (
+    Counts,
+    OutgoingJob,
+    QueueCommands,
+    Settlement,
+    is_claimed_in_redis,
+    storable,
+    to_ms,
+)
+from fila.jobs.redis.outage import OutageBuffer
 from fila.jobs.settings import QueueSettings
 
 logger = logging.getLogger(__name__)
@@ -37,9 +48,6 @@ T = TypeVar("T")
 
 #: A waiter looks again this often, since the token of a waiter that died is lost with it.
 _MAX_WAIT_SECONDS = 5.0
-
-#: Every so many enqueues the depth is looked at, to warn of a backlog.
-_DEPTH_EVERY = 100
 
 
 @dataclass(slots=True)
@@ -56,8 +64,8 @@ class _Waiter:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
 
-class RedisQueue:
-    """Jobs in Redis. Keeps the contract of `JobQueue`."""
+class RedisQueue(BaseQueue):
+    """Jobs in Redis. Implements `JobQueue`."""
 
     durable = True
 
@@ -70,12 +78,11 @@ class RedisQueue:
         hooks: Sequence[Hook] = (),
     ) -> None:
         """Connects on first use. Without a clock, time is that of the Redis server."""
-        self._settings = settings or QueueSettings(use_redis=True)
-        codec = codec or JsonCodec()
-        self._intake = Intake(self._settings, codec)
-        self._remote = Remote(self._settings, codec, clock)
+        super().__init__(settings or QueueSettings(use_redis=True), codec)
+        codec = self._intake.codec
+        self._commands = QueueCommands(self._settings, codec, clock)
         self._memory = PriorityDelayQueue(self._settings, codec=codec, clock=clock or time.time)
-        self._refuge = Refuge(self._memory, codec)
+        self._buffer = OutageBuffer(self._memory, codec)
         self._hooks = tuple(hooks)
         self._lock = threading.RLock()
         self._active = True
@@ -83,12 +90,6 @@ class RedisQueue:
         self._interrupts = 0
         self._closed = threading.Event()
         self._monitor: threading.Thread | None = None
-        self._depth_warning = DepthWarning(self._settings.warn_depth)
-        self._enqueued = 0
-
-    @property
-    def lease_seconds(self) -> float:
-        return self._settings.lease_seconds
 
     @property
     def redis_active(self) -> bool:
@@ -96,47 +97,14 @@ class RedisQueue:
         return self._active
 
     def health_check(self) -> bool:
-        """Ask Redis now. When it does not answer, the queue counts it as away until it does."""
+        """Ask Redis now. When it does not answer, an outage begins."""
         try:
-            self._remote.probe()
-        except Away as error:
-            self._go_away(error)
+            self._commands.probe()
+        except RedisUnavailable as error:
+            self._begin_outage(error)
             return False
         emit(self._hooks, RedisSeen(healthy=True))
         return True
-
-    def enqueue(
-        self,
-        job: Any,
-        priority: str = "normal",
-        delay_seconds: float = 0,
-        *,
-        correlation_id: str | None = None,
-        key: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> QueueItem:
-        now = self._remote.now()
-        item, text = self._intake.item(
-            job, priority, delay_seconds, now, correlation_id=correlation_id, key=key, headers=headers
-        )
-        if self._shutdown:
-            raise QueueClosed("the queue was shut down")
-        sending = Sending(item, text)
-        while True:
-            if self._active:
-                try:
-                    [seq] = self._remote.add([sending], self._settings.max_depth)
-                except NotSent as error:
-                    self._go_away(error)
-                except Unanswered as error:
-                    self._go_away(error)
-                    return self._hold(sending, error)
-                else:
-                    self._watch_depth()
-                    return replace(item, seq=seq)
-            taken = self._take_in_memory(sending)
-            if taken is not None:
-                return taken
 
     def dequeue(self, timeout: float | None = None) -> QueueItem | None:
         interrupts = self._interrupts
@@ -150,7 +118,7 @@ class RedisQueue:
     def interrupt(self) -> None:
         self._interrupts += 1
         self._memory.wake()
-        self._remote.link.interrupt()
+        self._commands.client.interrupt()
 
     def ack(self, item: QueueItem) -> None:
         if is_claimed_in_redis(item):
@@ -164,7 +132,7 @@ class RedisQueue:
             self._settle(Settlement("give", item, (to_ms(delay_seconds), item.attempt + 1)))
         else:
             self._memory.retry(item, delay_seconds, error=error)
-            self._move_if_active()
+            self._empty_buffer_if_active()
 
     def defer(self, item: QueueItem, delay_seconds: float = 0) -> None:
         delay_seconds = checked_delay(delay_seconds)
@@ -172,40 +140,40 @@ class RedisQueue:
             self._settle(Settlement("give", item, (to_ms(delay_seconds), item.attempt)))
         else:
             self._memory.defer(item, delay_seconds)
-            self._move_if_active()
+            self._empty_buffer_if_active()
 
     def bury(self, item: QueueItem, error: str) -> None:
         if is_claimed_in_redis(item):
             self._settle(Settlement("bury", item, (storable(error),)))
         else:
             self._memory.bury(item, storable(error))
-            self._move_if_active()
+            self._empty_buffer_if_active()
 
     def extend(self, item: QueueItem) -> None:
         if not is_claimed_in_redis(item):
             self._memory.extend(item)
-        elif self._active:  # while Redis is away no claim ends: see feel_pulse in queue.lua
+        elif self._active:  # during an outage no claim ends: see extend_claims_after_outage in queue.lua
             try:
-                if not self._remote.extend(item):
+                if not self._commands.extend(item):
                     raise _lost(item)
-            except Away as error:
-                self._go_away(error)
+            except RedisUnavailable as error:
+                self._begin_outage(error)
 
     def dead_letters(self, limit: int = 100) -> list[DeadJob]:
-        return self._ask(lambda: self._remote.dead(max(0, limit)))
+        return self._ask(lambda: self._commands.dead(max(0, limit)))
 
     def redrive(self, limit: int | None = None) -> int:
-        return self._ask(lambda: self._remote.redrive(limit))
+        return self._ask(lambda: self._commands.redrive(limit))
 
     def snapshot(self) -> Snapshot:
         counts = Counts()
         if self._active:
             try:
-                counts = self._remote.count()
-            except Away as error:
-                self._go_away(error)
+                counts = self._commands.count()
+            except RedisUnavailable as error:
+                self._begin_outage(error)
         memory = self._memory.snapshot()
-        ready = counts.ready + memory["ready"] + self._refuge.held
+        ready = counts.ready + memory["ready"] + self._buffer.uncertain
         scheduled = counts.scheduled + memory["scheduled"]
         return Snapshot(
             depth=ready + scheduled,
@@ -220,13 +188,13 @@ class RedisQueue:
 
     def purge(self) -> None:
         with self._lock:
-            self._refuge.clear()
-            self._ask(self._remote.purge)
+            self._buffer.clear()
+            self._ask(self._commands.purge)
 
     def shutdown(self) -> None:
         self._shutdown = True
         self._memory.shutdown()
-        self._remote.link.interrupt()
+        self._commands.client.interrupt()
 
     def close(self) -> None:
         self.shutdown()
@@ -234,19 +202,42 @@ class RedisQueue:
         if self._monitor is not None:
             self._monitor.join()
         if not self._active:
-            self._try_to_return()
-        self._remote.link.close()
-        if kept := self._refuge.waiting:
-            logger.error("closed while Redis was away: jobs in memory are lost", extra={"jobs_lost": kept})
+            self._try_to_end_outage()
+        self._commands.client.close()
+        if kept := self._buffer.waiting:
+            logger.error("closed during an outage of Redis: jobs in memory are lost", extra={"jobs_lost": kept})
+
+    def _now(self) -> float:
+        return self._commands.now()
+
+    def _accept(self, item: QueueItem, text: str) -> QueueItem:
+        if self._shutdown:
+            raise QueueClosed("the queue has been shut down")
+        outgoing = OutgoingJob(item, text)
+        while True:
+            if self._active:
+                try:
+                    [seq] = self._commands.add([outgoing], self._settings.max_depth)
+                except NotExecuted as error:
+                    self._begin_outage(error)
+                except OutcomeUnknown as error:
+                    self._begin_outage(error)
+                    return self._add_uncertain(outgoing, error)
+                else:
+                    self._watch_depth()
+                    return replace(item, seq=seq)
+            taken = self._add_to_buffer(outgoing)
+            if taken is not None:
+                return taken
 
     def _ask(self, ask: Callable[[], T]) -> T:
         """Something that only Redis can answer. Raises QueueUnavailable."""
         if self._active:
             try:
                 return ask()
-            except Away as error:
-                self._go_away(error)
-        raise QueueUnavailable("Redis is away")
+            except RedisUnavailable as error:
+                self._begin_outage(error)
+        raise QueueUnavailable("Redis is unavailable")
 
     def _await_job(self, waiter: _Waiter) -> QueueItem | None:
         while not waiter.stop():
@@ -259,10 +250,10 @@ class RedisQueue:
 
     def _from_redis(self, waiter: _Waiter) -> QueueItem | None:
         """A job, or None when there may be a reason to look again."""
-        if self._refuge.waiting:  # a worker that took its job from memory went silent
-            self._move_if_active()
+        if self._buffer.waiting:  # a worker that took its job from memory went silent
+            self._empty_buffer_if_active()
         try:
-            item, due_in_seconds = self._remote.claim(woken=waiter.has_token)
+            item, due_in_seconds = self._commands.claim(woken=waiter.has_token)
             if item is not None or self._shutdown:
                 return item
             waits = [_MAX_WAIT_SECONDS, self._settings.lease_seconds / 4]
@@ -273,110 +264,108 @@ class RedisQueue:
             if (left := waiter.seconds_left()) is not None:
                 waits.append(left)
             if min(waits) > 0:
-                took = self._remote.wait(min(waits), lambda: waiter.stop() or self._shutdown or not self._active)
+                took = self._commands.wait(min(waits), lambda: waiter.stop() or self._shutdown or not self._active)
                 waiter.has_token = waiter.has_token or took
-        except Interrupted:
+        except WaitInterrupted:
             self._pass_token()
-        except Away as error:
-            self._go_away(error)
+        except RedisUnavailable as error:
+            self._begin_outage(error)
         return None
 
     def _from_memory(self, waiter: _Waiter) -> QueueItem | None:
         return self._memory.dequeue_unless(lambda: self._active or waiter.stop(), waiter.seconds_left())
 
     def _settle(self, settlement: Settlement) -> None:
-        """Settle a claim, or owe it. Raises ClaimLost."""
-        unanswered = False
+        """Settle a claim, in Redis or in the buffer. Raises ClaimLost."""
+        unknown = False
         while True:
             with self._lock:
                 if not self._active:
-                    self._refuge.owe(settlement)
+                    self._buffer.add_settlement(settlement)
                     return
             try:
-                if not self._remote.settle(settlement) and not unanswered:
+                if not self._commands.settle(settlement) and not unknown:
                     raise _lost(settlement.item)
                 return
-            except Away as error:
-                unanswered = unanswered or isinstance(error, Unanswered)
-                self._go_away(error)
+            except RedisUnavailable as error:
+                unknown = unknown or isinstance(error, OutcomeUnknown)
+                self._begin_outage(error)
 
     def _pass_token(self) -> None:
         if self._active:
             try:
-                self._remote.pass_token()
-            except Away as error:
-                self._go_away(error)
+                self._commands.pass_token()
+            except RedisUnavailable as error:
+                self._begin_outage(error)
 
-    def _watch_depth(self) -> None:
-        self._enqueued += 1
-        if self._enqueued % _DEPTH_EVERY == 0:
-            with suppress(QueueUnavailable):
-                self._depth_warning.see(self.snapshot()["depth"])
-
-    def _take_in_memory(self, sending: Sending) -> QueueItem | None:
-        """None when Redis is back."""
+    def _add_to_buffer(self, outgoing: OutgoingJob) -> QueueItem | None:
+        """None when Redis is back. Raises QueueUnavailable, QueueFull or QueueClosed."""
         with self._lock:
             if self._active:
                 return None
             if self._settings.on_outage == "refuse":
-                raise QueueUnavailable("Redis is away, and on_outage is refuse: nothing is taken that could be lost")
-            return self._refuge.take(sending)
+                raise QueueUnavailable(
+                    "Redis is unavailable, and on_outage is refuse: no job is taken that could be lost"
+                )
+            return self._buffer.add(outgoing)
 
-    def _hold(self, sending: Sending, error: Unanswered) -> QueueItem:
+    def _add_uncertain(self, outgoing: OutgoingJob, error: OutcomeUnknown) -> QueueItem:
         if self._settings.on_outage == "refuse":
-            raise QueueUnavailable("Redis did not answer: the job was taken or not", outcome_unknown=True) from error
-        self._refuge.hold(sending)
-        self._move_if_active()
-        return sending.item
+            raise QueueUnavailable(
+                "no response from Redis: the job may have been taken", outcome_unknown=True
+            ) from error
+        self._buffer.add_uncertain(outgoing)
+        self._empty_buffer_if_active()
+        return outgoing.item
 
-    def _move_if_active(self) -> None:
-        """What came to the refuge after Redis was back does not wait for the next outage."""
+    def _empty_buffer_if_active(self) -> None:
+        """What came to the buffer after Redis was back does not wait for the next outage."""
         if self._active:
             try:
-                self._refuge.move(self._remote)
-            except Away as error:
-                self._go_away(error)
+                self._buffer.send_jobs(self._commands)
+            except RedisUnavailable as error:
+                self._begin_outage(error)
 
-    def _go_away(self, error: Away) -> None:
+    def _begin_outage(self, error: RedisUnavailable) -> None:
         with self._lock:
             if not self._active:
                 return
             self._active = False
             if not self._closed.is_set():
-                self._monitor = threading.Thread(target=self._await_return, name="fila-jobs-redis", daemon=True)
+                self._monitor = threading.Thread(target=self._await_end_of_outage, name="fila-jobs-redis", daemon=True)
                 self._monitor.start()
-        self._remote.link.interrupt()
-        in_memory = "going on in memory, and jobs taken meanwhile are lost if this process ends before it is back"
+        self._commands.client.interrupt()
+        in_memory = "jobs go to memory, and are lost if this process ends during the outage"
         mode = in_memory if self._settings.on_outage == "memory" else "refusing jobs"
         emit(self._hooks, RedisSeen(healthy=False))
-        self._tell(logging.ERROR, f"Redis is away: {mode}", reason=str(error))
+        self._log(logging.ERROR, f"Redis is unavailable: {mode}", reason=str(error))
 
-    def _await_return(self) -> None:
+    def _await_end_of_outage(self) -> None:
         while not self._closed.wait(self._settings.redis_health_check_interval):
-            if self._try_to_return():
+            if self._try_to_end_outage():
                 return
 
-    def _try_to_return(self) -> bool:
+    def _try_to_end_outage(self) -> bool:
         try:
-            self._remote.probe()
+            self._commands.probe()
             while not self._active:
-                self._refuge.pay(self._remote)
-                self._refuge.move(self._remote)
+                self._buffer.send_settlements(self._commands)
+                self._buffer.send_jobs(self._commands)
                 with self._lock:
-                    self._active = self._refuge.empty
-        except Away as error:
-            self._tell(logging.DEBUG, "Redis is still away", reason=str(error))
+                    self._active = self._buffer.empty
+        except RedisUnavailable as error:
+            self._log(logging.DEBUG, "Redis is still unavailable", reason=str(error))
             return False
         except Exception:  # noqa: BLE001  it is logged
-            complain(logger, "moving jobs to Redis failed; trying again")
+            log_exception(logger, "moving jobs to Redis failed; trying again")
             return False
         self._memory.wake()
         emit(self._hooks, RedisSeen(healthy=True))
-        self._tell(logging.WARNING, "Redis is back")
+        self._log(logging.WARNING, "Redis is back")
         return True
 
-    def _tell(self, level: int, message: str, **fields: Any) -> None:
-        tell(logger, level, message, redis=self._settings.redis_url_redacted, **fields)
+    def _log(self, level: int, message: str, **fields: Any) -> None:
+        log_safely(logger, level, message, redis=self._settings.redis_url_redacted, **fields)
 
 
 def _lost(item: QueueItem) -> ClaimLost:

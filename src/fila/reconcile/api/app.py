@@ -12,7 +12,9 @@ from fastapi import Depends, FastAPI, Header, Path, Query, Response
 from fila.jobs.errors import JobsError
 from fila.jobs.queue import JobQueue
 from fila.reconcile import dispatch
+from fila.reconcile.access.rights import Caller
 from fila.reconcile.api import errors
+from fila.reconcile.api.access import AccessCheck, caller_of
 from fila.reconcile.api.body import BodyLimit
 from fila.reconcile.api.gate import Gate
 from fila.reconcile.api.models import (
@@ -32,9 +34,9 @@ from fila.reconcile.api.models import (
 )
 from fila.reconcile.api.settings import ApiSettings
 from fila.reconcile.api.shapes import affiliate_out, alert_out, report_out
-from fila.reconcile.api.token import TokenCheck
 from fila.reconcile.domain.alerts import Kind
-from fila.reconcile.domain.models import Claim, Post, Report
+from fila.reconcile.domain.intake import counted_at_ms, newest_ms, oldest_ms
+from fila.reconcile.domain.models import ClaimedMetrics, Post, Report
 from fila.reconcile.domain.settings import Settings
 from fila.reconcile.store import DueReport, Store, Submission, Submitted, new_report_id
 
@@ -44,6 +46,7 @@ DESCRIPTION = """Affiliates report what their posts brought; each report is held
 Requests beyond what can be handled are answered with 429 and `Retry-After`."""
 CORRELATION = "X-Correlation-ID"
 Limit = Annotated[int, Query(ge=1, le=1_000)]
+CallerOf = Annotated[Caller, Depends(caller_of)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,13 @@ def create_app(service: Service) -> FastAPI:
         title="Fila reconciliation",
         version=version("fila"),
         description=DESCRIPTION,
-        responses={status: {"model": ErrorOut} for status in (401, 413, 422, 503)},
+        responses={status: {"model": ErrorOut} for status in (401, 403, 413, 422, 503)},
     )
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_body_bytes)
-    app.add_middleware(TokenCheck, token=service.limits.token)  # the last one added is the first one asked
+    # The last one added is the first one asked.
+    app.add_middleware(
+        AccessCheck, keys=service.store.keys, clock_ms=service.clock_ms, insecure=service.limits.insecure
+    )
     errors.install(app)
     _add_intake(app, service, Gate(service.queue, service.limits))
     _add_views(app, service)
@@ -85,13 +91,14 @@ def _add_intake(app: FastAPI, service: Service, gate: Gate) -> None:
     def submit(
         report: ReportIn,
         response: Response,
+        caller: CallerOf,
         correlation_id: Annotated[str, Depends(_correlation)],
         idempotency_key: Annotated[Key | None, Header()] = None,
     ) -> Accepted:
         """Send one report. The idempotency key may be in the body or in the header."""
         if idempotency_key is not None:
             report = report.model_copy(update={"idempotency_key": idempotency_key})
-        [accepted] = _take(service, gate, [report], correlation_id)
+        [accepted] = _take(service, gate, caller, [report], correlation_id)
         response.headers[CORRELATION] = correlation_id
         return accepted
 
@@ -103,16 +110,23 @@ def _add_intake(app: FastAPI, service: Service, gate: Gate) -> None:
         openapi_extra={"requestBody": {"content": {"application/json": {"example": {"reports": [EXAMPLE]}}}}},
     )
     def submit_many(
-        batch: ReportsIn, response: Response, correlation_id: Annotated[str, Depends(_correlation)]
+        batch: ReportsIn,
+        response: Response,
+        caller: CallerOf,
+        correlation_id: Annotated[str, Depends(_correlation)],
     ) -> AcceptedMany:
         """Send several reports: all are taken, or none. With keys, the whole can be sent again."""
         if len(batch.reports) > service.limits.max_batch:
             raise errors.Refused(422, "too_many", f"a request may hold {service.limits.max_batch} reports")
         response.headers[CORRELATION] = correlation_id
-        return AcceptedMany(reports=_take(service, gate, batch.reports, correlation_id))
+        return AcceptedMany(reports=_take(service, gate, caller, batch.reports, correlation_id))
 
 
-def _take(service: Service, gate: Gate, reports: Sequence[ReportIn], correlation_id: str) -> list[Accepted]:
+def _take(
+    service: Service, gate: Gate, caller: Caller, reports: Sequence[ReportIn], correlation_id: str
+) -> list[Accepted]:
+    if not all(caller.is_for(each.affiliate_id) for each in reports):
+        raise errors.Refused(403, "forbidden", f"this key is for reports of affiliate {caller.affiliate_id} alone")
     now_ms = service.clock_ms()
     submissions = [
         Submission(_report(service, each, index, now_ms), correlation_id, each.idempotency_key, _said_at_ms(each))
@@ -137,13 +151,13 @@ def _report(service: Service, given: ReportIn, index: int, now_ms: int) -> Repor
     if service.platforms is not None and given.platform not in service.platforms:
         known = ", ".join(sorted(service.platforms))
         raise errors.Refused(422, "invalid", f"reports.{index}: unknown platform: expected one of {known}")
-    said_at_ms, limits = _said_at_ms(given), service.limits
+    said_at_ms, limits = _said_at_ms(given), service.rules.intake
     reported_at_ms = now_ms if said_at_ms is None else said_at_ms
-    if not now_ms - limits.max_age_ms <= reported_at_ms <= now_ms + limits.max_skew_ms:
+    if not oldest_ms(now_ms, limits) <= reported_at_ms <= newest_ms(now_ms, limits):
         raise errors.Refused(422, "invalid", f"reports.{index}: reported_at is too old or in the future")
     post = Post(given.platform, given.post_id, given.affiliate_id, given.campaign_id)
-    claim = Claim(given.views, given.clicks, given.conversions)
-    return Report(new_report_id(), post, claim, min(reported_at_ms, now_ms))
+    claim = ClaimedMetrics(given.views, given.clicks, given.conversions)
+    return Report(new_report_id(), post, claim, counted_at_ms(reported_at_ms, now_ms))
 
 
 def _said_at_ms(given: ReportIn) -> int | None:
@@ -172,8 +186,11 @@ def _enqueue(service: Service, reports: Sequence[ReportIn], results: Sequence[Su
         try:
             dispatch.enqueue(service.queue, due, now_ms)
         except JobsError as error:
-            logger.warning("the queue took not all", extra={"left": len(fresh), "error": str(error)})
-            service.store.agenda.release(fresh.values())
+            logger.warning(
+                "not all reports could be queued; the rest is due in the store",
+                extra={"left": len(fresh), "error": str(error)},
+            )
+            service.store.due_reports.release(fresh.values())
             return
         del fresh[report_id]
 
@@ -182,10 +199,10 @@ def _add_views(app: FastAPI, service: Service) -> None:
     views, trust = service.store.views, service.rules.trust
 
     @app.get("/v1/reports/{report_id}", responses={404: {"model": ErrorOut}}, tags=["reports"])
-    def report(report_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]) -> ReportOut:
+    def report(report_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], caller: CallerOf) -> ReportOut:
         """What became of a report, with every attempt."""
         found = views.report(report_id)
-        if found is None:
+        if found is None or not caller.is_for(found[0].affiliate_id):
             raise errors.Refused(404, "not_found", "there is no report of that id")
         return report_out(*found)
 

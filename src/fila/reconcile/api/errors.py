@@ -36,8 +36,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(SubmissionRefused, _conflict)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(StoreError, _unavailable)
-    app.add_exception_handler(QueueUnavailable, _unavailable)
+    app.add_exception_handler(StoreError, unavailable)
+    app.add_exception_handler(QueueUnavailable, unavailable)
 
 
 def answer(
@@ -76,6 +76,7 @@ def _http(_request: Request, error: Exception) -> JSONResponse:
     return answer(error.status_code, "http", str(error.detail))
 
 
-def _unavailable(_request: Request, error: Exception) -> JSONResponse:
-    logger.error("a service behind the API is not there", extra={"error": str(error)})
+def unavailable(_request: Request, error: Exception) -> JSONResponse:
+    """The store or the queue does not answer."""
+    logger.error("the store or the queue is unavailable", extra={"error": str(error)})
     return answer(503, "unavailable", "try again later", retry_s=UNAVAILABLE_RETRY_S)

@@ -1,7 +1,12 @@
-"""What a person should hear of, and how urgently."""
+"""What a person should hear of, and how urgently.
+
+Repeats are counted by the time of attempts, not by what reports say: the high discrepancies of an affiliate from
+`window_start_ms` of the present attempt up to it, both included.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from fila.reconcile.domain.models import Level, Reason, Status
 from fila.reconcile.domain.settings import Alerts
@@ -38,6 +43,11 @@ def alert_for(
             return Alert(Kind.SYSTEM_HEALTH, Level.HIGH if reason is Reason.AUTH_FAILED else Level.MEDIUM)
         case _:
             return None
+
+
+def window_start_ms(at_ms: Any, alerts: Alerts) -> Any:
+    """Since when repeats count for an attempt; of an integer or of a column."""
+    return at_ms - alerts.repeat_window_ms
 
 
 def escalated(repeats: int, alerts: Alerts) -> Level:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fila.reconcile.domain.models import METRICS, Claim, Fetched, Level, Observation, Reason, Report, Status
+from fila.reconcile.domain.models import METRICS, ClaimedMetrics, Fetched, Level, Observation, Reason, Report, Status
 from fila.reconcile.domain.settings import BP, HOUR_MS, Settings
 
 MISSING = "missing_metrics"
@@ -178,7 +178,7 @@ def classify(report: Report, fetched: Fetched, settings: Settings) -> Classifica
     seen = fetched.observation
     observed = tuple(seen) if seen else (None,) * len(METRICS)
     lead_ms = seen.observed_at_ms - report.reported_at_ms if seen else None
-    found = features(tuple(report.claim), observed, lead_ms, settings)
+    found = features(tuple(report.claimed), observed, lead_ms, settings)
     rule = next(each for each in rules(settings) if getattr(found, each.feature) > each.above)
     first, second, third = found.differences_bp
     return Classification(
@@ -192,7 +192,7 @@ def classify(report: Report, fetched: Fetched, settings: Settings) -> Classifica
     )
 
 
-def explain(claim: Claim, seen: Observation | None, verdict: Classification) -> str:
+def explain(claim: ClaimedMetrics, seen: Observation | None, verdict: Classification) -> str:
     """The verdict for a person, in one line."""
     if verdict.status is Status.MISSING_PLATFORM_DATA:
         return _SILENCE[verdict.reason]

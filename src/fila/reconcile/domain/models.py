@@ -57,7 +57,7 @@ FAILURES = (Reason.ABSENT, Reason.BREAKER_OPEN, Reason.RATE_LIMITED, Reason.AUTH
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedMetrics:
     """What an affiliate says a post brought."""
 
     views: int
@@ -113,7 +113,7 @@ class Report:
 
     report_id: str
     post: Post
-    claim: Claim
+    claimed: ClaimedMetrics
     reported_at_ms: int
 
 

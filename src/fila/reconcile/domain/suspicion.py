@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fila.reconcile.domain.models import Claim
+from fila.reconcile.domain.models import ClaimedMetrics
 from fila.reconcile.domain.settings import BP, Suspicion
 
 HIGH = "high"
@@ -19,7 +19,7 @@ class Admission:
     delay_ms: int
 
 
-def admit(claim: Claim, trust_bp: int, suspicion: Suspicion) -> Admission:
+def admit(claim: ClaimedMetrics, trust_bp: int, suspicion: Suspicion) -> Admission:
     """Score a claim. The worst signal of each pair counts, and all together count at most 100."""
     ctr_bp, conversion_bp = suspicion.unusual_ctr_bp, suspicion.unusual_conversion_bp
     distrusted = trust_bp < suspicion.low_trust_bp

@@ -3,6 +3,7 @@
 Rules:
 - What a platform sends is hostile: its size and its time are bounded, and a figure that is no count is no figure.
 - Nothing it does raises. Each way to fail has one reason, in one table.
+- A connection goes to an address that was checked (`addresses`), and no redirect is followed to another.
 - Connections are httpcore's own: nothing is followed, kept for the next question or unpacked, as httpx would.
 """
 
@@ -21,6 +22,7 @@ import httpx
 
 from fila.reconcile.domain.models import METRICS, Fetched, Observation, Post, Reason
 from fila.reconcile.domain.settings import HOUR_MS, MAX_COUNT
+from fila.reconcile.platforms.addresses import AddressRefused
 from fila.reconcile.platforms.network import Deadline, Network
 from fila.reconcile.platforms.settings import OBSERVED_AT, Platform
 
@@ -57,17 +59,21 @@ class HttpFetcher:
             ssl_context=httpx.create_ssl_context(trust_env=False),
             max_connections=connections,
             keepalive_expiry=KEEP_IDLE_S,
-            network_backend=Network(self._deadline),
+            network_backend=Network(self._deadline, internal=platform.internal),
         )
 
     def fetch(self, post: Post, now_ms: int) -> Fetched:
-        if post.post_id.strip(".") == "":  # would be read as another place in the path
+        if post.post_id.strip(".") == "":  # would name another resource: /posts/../metrics
             return Fetched(failure=Reason.ABSENT)
         try:
             return self._ask(post, now_ms)
+        except AddressRefused as error:
+            extra = {"platform": self._platform.name, "error": str(error)}
+            logger.warning("platform not asked: its name leads to an internal address", extra=extra)
+            return Fetched(failure=Reason.UNREACHABLE)
         except Exception as error:  # noqa: BLE001 - what a platform can make a library raise has no list
             extra = {"platform": self._platform.name, "error": type(error).__name__}
-            logger.info("a platform gave no answer that can be used", extra=extra)
+            logger.info("unusable answer from a platform", extra=extra)
             return Fetched(failure=Reason.UNREACHABLE)
 
     def close(self) -> None:
@@ -75,8 +81,8 @@ class HttpFetcher:
 
     def _ask(self, post: Post, now_ms: int) -> Fetched:
         path = self._platform.path.replace("{post_id}", quote(post.post_id, safe=""))
-        place = f"{self._platform.base_url.rstrip('/')}/{path.lstrip('/')}"
-        request = httpx.Request("GET", place, headers=self._headers)
+        address = f"{self._platform.base_url.rstrip('/')}/{path.lstrip('/')}"
+        request = httpx.Request("GET", address, headers=self._headers)
         url = request.url
         seconds = self._platform.timeout_ms / 1000
         self._deadline.start(seconds)
@@ -106,24 +112,23 @@ class HttpFetcher:
         answer = json.loads(body)
         if not isinstance(answer, dict):
             raise _Unusable
-        places = self._platform.fields
-        views, clicks, conversions = (_count(_find(answer, places[name])) for name in METRICS)
-        observed_at_ms = _moment_ms(_find(answer, places[OBSERVED_AT]), now_ms)
+        paths = self._platform.fields
+        views, clicks, conversions = (_count(_find(answer, paths[name])) for name in METRICS)
+        observed_at_ms = _moment_ms(_find(answer, paths[OBSERVED_AT]), now_ms)
         return Observation(observed_at_ms, views, clicks, conversions)
 
 
 def _headers(platform: Platform) -> dict[str, str]:
     headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "fila-reconcile"}
-    if platform.token:
+    if platform.user:
+        headers["Authorization"] = f"Basic {b64encode(f'{platform.user}:{platform.token}'.encode()).decode()}"
+    elif platform.token:
         headers["Authorization"] = f"Bearer {platform.token}"
-    base = httpx.URL(platform.base_url)
-    if base.userinfo:
-        headers["Authorization"] = f"Basic {b64encode(f'{base.username}:{base.password}'.encode()).decode()}"
     return headers
 
 
-def _find(answer: Any, place: str) -> Any:
-    for name in place.split("."):
+def _find(answer: Any, path: str) -> Any:
+    for name in path.split("."):
         answer = answer.get(name) if isinstance(answer, dict) else None
     return answer
 

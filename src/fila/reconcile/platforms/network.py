@@ -1,4 +1,7 @@
-"""Sockets that are given up at a deadline.
+"""Sockets that are given up at a deadline, and only to addresses that a platform may have.
+
+A name is looked up once for a connection. Each of its addresses is checked, and the connection is made to the address
+itself: a name that leads elsewhere a moment later (DNS rebinding) changes nothing.
 
 httpcore's timeouts are for one read each, and whatever arrives starts them anew: an answer that trickles in has no end.
 Here every wait lasts at most until the deadline of the question that it is for. A question is asked on one thread, so
@@ -14,6 +17,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpcore
+
+from fila.reconcile.platforms.addresses import check_resolved
 
 
 class Deadline(threading.local):
@@ -38,8 +43,12 @@ class Deadline(threading.local):
 class Network(httpcore.NetworkBackend):
     """Connects, and reads and writes, within the deadline. Timeouts that it is given are longer and not looked at."""
 
-    def __init__(self, deadline: Deadline, inner: httpcore.NetworkBackend | None = None) -> None:
+    def __init__(
+        self, deadline: Deadline, inner: httpcore.NetworkBackend | None = None, *, internal: bool = False
+    ) -> None:
+        """`internal` platforms may have loopback and private addresses."""
         self._deadline = deadline
+        self._internal = internal
         self._inner = inner or httpcore.SyncBackend()
 
     def connect_tcp(
@@ -50,17 +59,26 @@ class Network(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        """Addresses are tried here, one after the other: the standard library gives the whole timeout to each."""
+        """Addresses are tried here, one after the other: the standard library gives the whole timeout to each.
+
+        Raises AddressRefused if one of them is refused, before any is tried.
+        """
         failed: Exception = httpcore.ConnectError("the name has no address")
-        for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        for address in self._addresses(host, port):
             left = self._deadline.left()
             try:
-                found = self._inner.connect_tcp(str(address[0]), port, left, local_address, socket_options)
+                found = self._inner.connect_tcp(address, port, left, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
             else:
                 return _Stream(found, self._deadline)
         raise failed
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        found = [str(where[0]) for *_, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        for address in found:
+            check_resolved(host, address, internal=self._internal)
+        return found
 
 
 class _Stream(httpcore.NetworkStream):

@@ -1,89 +1,57 @@
 """How a platform is asked: data, so that a new platform is a section of a file and no code."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Self
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from fila.reconcile.domain.models import MAX_NAME, METRICS
-from fila.reconcile.domain.settings import MAX_NUMBER, SettingsError
+from fila.reconcile.platforms.addresses import is_http, refused_url
+from fila.settings import Section, flag, mapping, text, whole_number
 
 OBSERVED_AT = "observed_at"
+_FIELDS = {name: name for name in (*METRICS, OBSERVED_AT)}
 
 
-def _same_names() -> dict[str, str]:
-    return {name: name for name in (*METRICS, OBSERVED_AT)}
+def _is_plain(value: str) -> bool:
+    return value.isascii() and (value == "" or value.isprintable())
+
+
+def _is_user(value: str) -> bool:
+    return _is_plain(value) and ":" not in value
+
+
+def _is_path(path: str) -> bool:
+    return _is_plain(path) and "{post_id}" in path
+
+
+def _are_fields(fields: Mapping[str, object]) -> bool:
+    return set(fields) <= set(_FIELDS) and all(isinstance(value, str) and value for value in fields.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
+class Platform(Section):
     """One platform's HTTP interface."""
 
     name: str
-    base_url: str
+    base_url: str = text(expected="an http:// or https:// address", accepts=is_http, secret=True)  # may hold one
     #: Sent as a bearer token; empty for none.
-    token: str = field(default="", repr=False)
+    token: str = text("", "printable ASCII text", _is_plain, secret=True)
+    #: If set, `user` and `token` are sent as name and password (HTTP Basic) instead.
+    user: str = text("", "printable ASCII text without a colon", _is_user)
+    #: Whether it may have a loopback or private address, and any port: simulated platforms, or one of our own.
+    internal: bool = flag(False)
     #: Where a post's figures are; `{post_id}` is filled in.
-    path: str = "/v1/posts/{post_id}/metrics"
-    #: Where in the answer each figure is, by names joined with dots. `observed_at` is ISO 8601 or milliseconds.
-    fields: Mapping[str, str] = field(default_factory=_same_names)
+    path: str = text("/v1/posts/{post_id}/metrics", "a path with {post_id} in it", _is_path)
+    #: Where in the answer each figure is, by names joined with dots; one that is left out has its own name.
+    #: `observed_at` is ISO 8601 or milliseconds.
+    fields: Mapping[str, str] = mapping(_FIELDS, f"a table from {', '.join(_FIELDS)} to names", _are_fields)
     #: For the whole question, however the answer trickles in.
-    timeout_ms: int = 5_000
-    max_answer_bytes: int = 64 * 1024
+    timeout_ms: int = whole_number(5_000, 1)
+    max_answer_bytes: int = whole_number(64 * 1024, 1)
 
-    def __post_init__(self) -> None:
-        given: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        for name, holds, expected in (
-            ("name", _is_text(given["name"]) and 1 <= len(self.name) <= MAX_NAME, "a name"),
-            ("base_url", _is_http(given["base_url"]), "an http:// or https:// address"),
-            ("token", _is_text(given["token"]), "printable text"),
-            ("path", _is_text(given["path"]) and "{post_id}" in self.path, "a path with {post_id} in it"),
-            ("fields", _is_field_map(given["fields"]), f"a table from {', '.join(_same_names())} to names"),
-            ("timeout_ms", _is_number(given["timeout_ms"]), f"a positive whole number up to {MAX_NUMBER:,}"),
-            (
-                "max_answer_bytes",
-                _is_number(given["max_answer_bytes"]),
-                f"a positive whole number up to {MAX_NUMBER:,}",
-            ),
-        ):
-            if not holds:
-                raise SettingsError(f"platform {self.name!r}: {name}: expected {expected}")
-
-    @classmethod
-    def from_mapping(cls, name: str, table: object) -> Self:
-        """Read one `[platforms.name]` section."""
-        if not isinstance(table, Mapping):
-            raise SettingsError(f"platforms.{name} = {table!r}: expected a section, [platforms.{name}]")
-        known = [each.name for each in fields(cls) if each.name != "name"]
-        for key in table:
-            if key not in known:
-                raise SettingsError(f"unknown key platforms.{name}.{key}: expected one of {', '.join(known)}")
-        if "base_url" not in table:
-            raise SettingsError(f"platforms.{name}.base_url is missing")
-        values: dict[str, Any] = dict(table)
-        if isinstance(values.get("fields"), Mapping):
-            values["fields"] = _same_names() | dict(values["fields"])
-        return cls(name, **values)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value.isascii() and (value == "" or value.isprintable())
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is int and 0 < value <= MAX_NUMBER
-
-
-def _is_http(url: object) -> bool:
-    if not isinstance(url, str):
-        return False
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
-
-
-def _is_field_map(value: object) -> bool:
-    names = {*METRICS, OBSERVED_AT}
-    return isinstance(value, Mapping) and set(value) == names and all(isinstance(v, str) and v for v in value.values())
+    def check(self) -> None:
+        self.require(_is_plain(self.name) and 1 <= len(self.name) <= MAX_NAME, "a name of printable ASCII text")
+        why = refused_url(self.base_url, internal=self.internal)
+        hint = "" if self.internal else " (see internal = true)"
+        self.require(why is None, f"another base_url for platform {self.name}: {why}{hint}")
+        object.__setattr__(self, "fields", MappingProxyType(_FIELDS | dict(self.fields)))

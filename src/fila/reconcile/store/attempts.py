@@ -1,12 +1,12 @@
-"""Attempts are written: log, snapshot, trust and alert in one transaction, and each attempt once."""
+"""Writes attempts: log, snapshot, trust and alert in one transaction, each attempt once."""
 
 from typing import Any
 
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
-from fila.reconcile.domain.alerts import Alert, alert_for
-from fila.reconcile.domain.models import Claim, Post, Report, Status
+from fila.reconcile.domain.alerts import Alert, alert_for, window_start_ms
+from fila.reconcile.domain.models import ClaimedMetrics, Post, Report, Status
 from fila.reconcile.store.database import Database, changed
 from fila.reconcile.store.records import Attempt, OpenReport
 from fila.reconcile.store.tables import AffiliateRow, AlertRow, AttemptRow, ReportRow, SnapshotRow, TrustEventRow
@@ -19,7 +19,7 @@ class Attempts:
         self._database = database
 
     def open_report(self, report_id: str) -> OpenReport | None:
-        """The report, unless it is done or was never there."""
+        """The report; None if it is done or does not exist."""
         with self._database.reading() as session:
             row = session.get(ReportRow, report_id)
             if row is None or row.done_at_ms is not None:
@@ -138,7 +138,7 @@ class Attempts:
         )
         if not high:
             return 1
-        since_ms = attempt.at_ms - attempt.alerts.repeat_window_ms
+        since_ms = window_start_ms(attempt.at_ms, attempt.alerts)
         query = select(func.count()).where(
             AttemptRow.affiliate_id == affiliate_id,
             AttemptRow.status == Status.DISCREPANCY_HIGH,
@@ -149,7 +149,7 @@ class Attempts:
 
 def _report(row: ReportRow) -> Report:
     post = Post(row.platform, row.post_id, row.affiliate_id, row.campaign_id)
-    return Report(row.id, post, Claim(row.views, row.clicks, row.conversions), row.reported_at_ms)
+    return Report(row.id, post, ClaimedMetrics(row.views, row.clicks, row.conversions), row.reported_at_ms)
 
 
 def _alert_values(attempt: Attempt, alert: Alert) -> dict[str, Any]:

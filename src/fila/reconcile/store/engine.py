@@ -3,6 +3,8 @@
 SQLite: the write-ahead log lets readers and one writer work at once; writers take their lock at the start (`BEGIN
 IMMEDIATE`) and wait for it, instead of failing halfway. A commit is on the disk when it returns, so it survives a power
 cut too: a report that was accepted is nowhere else.
+
+Values of statements are never logged (`hide_parameters`): they are claims, and hashes of keys.
 """
 
 import sqlite3
@@ -27,7 +29,7 @@ def open_engine(url: str) -> Engine:
     try:
         if parsed.get_backend_name() == "sqlite":
             return _sqlite(parsed)
-        return create_engine(parsed, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True)
+        return create_engine(parsed, pool_size=CONNECTIONS, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
     except ModuleNotFoundError as error:
         raise StoreError(f"no driver for {shown(url)}: install fila[reconcile] ({error})") from error
     except SQLAlchemyError as error:
@@ -58,7 +60,13 @@ def _parse(url: str) -> URL:
 
 
 def _sqlite(url: URL) -> Engine:
-    engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+    engine = create_engine(
+        url,
+        pool_size=CONNECTIONS,
+        max_overflow=0,
+        hide_parameters=True,
+        connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
+    )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:

@@ -1,4 +1,4 @@
-"""Reports come in: all of a batch or none, and each once per idempotency key."""
+"""Takes reports: all of a batch or none, and each once per idempotency key."""
 
 import uuid
 from collections import Counter
@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import insert, select, tuple_, update
 from sqlalchemy.orm import Session
 
+from fila.reconcile.domain.intake import POST_TAKEN
 from fila.reconcile.domain.settings import Settings
 from fila.reconcile.domain.suspicion import Admission, admit
 from fila.reconcile.domain.trust import score_bp
@@ -36,16 +37,16 @@ class PostTaken(SubmissionRefused):
     """The post belongs to another affiliate."""
 
     def __init__(self, index: int) -> None:
-        super().__init__(index, "this post was first reported by another affiliate")
+        super().__init__(index, POST_TAKEN)
 
 
 def new_report_id() -> str:
-    """A name that nobody else will choose."""
+    """A unique id."""
     return uuid.uuid4().hex
 
 
 class Intake:
-    """Takes submissions in."""
+    """Takes submissions."""
 
     def __init__(self, database: Database, settings: Settings, requeue_after_ms: int) -> None:
         self._database = database
@@ -53,7 +54,7 @@ class Intake:
         self._requeue_after_ms = requeue_after_ms
 
     def submit(self, submissions: Sequence[Submission], now_ms: int) -> list[Submitted]:
-        """Take reports in, all or none. Raises SubmissionRefused."""
+        """Take reports, all or none. Raises SubmissionRefused."""
         with self._database.writing() as session:
             trust = self._lock_affiliates(session, submissions, now_ms)
             known = self._known_keys(session, submissions)
@@ -62,7 +63,7 @@ class Intake:
             rows: list[dict[str, Any]] = []
             for index, each in enumerate(submissions):
                 affiliate_id = each.report.post.affiliate_id
-                admission = admit(each.report.claim, trust[affiliate_id], self._settings.suspicion)
+                admission = admit(each.report.claimed, trust[affiliate_id], self._settings.suspicion)
                 key = (affiliate_id, each.idempotency_key)
                 if each.idempotency_key is not None and key in known:
                     digest, earlier = known[key]
@@ -107,7 +108,7 @@ class Intake:
         }
 
     def _own_posts(self, session: Session, submissions: Sequence[Submission]) -> None:
-        """Every post is its first reporter's. Raises PostTaken."""
+        """A post belongs to the affiliate that reported it first. Raises PostTaken."""
         posts = {(s.report.post.platform, s.report.post.post_id): s.report.post for s in reversed(submissions)}
         values = [
             {
@@ -135,9 +136,9 @@ class Intake:
             "platform": report.post.platform,
             "post_id": report.post.post_id,
             "campaign_id": report.post.campaign_id,
-            "views": report.claim.views,
-            "clicks": report.claim.clicks,
-            "conversions": report.claim.conversions,
+            "views": report.claimed.views,
+            "clicks": report.claimed.clicks,
+            "conversions": report.claimed.conversions,
             "reported_at_ms": report.reported_at_ms,
             "submitted_at_ms": now_ms,
             "idempotency_key": submission.idempotency_key,

@@ -39,4 +39,4 @@ def _refuse_unknown(connection: Connection, scripts: ScriptDirectory) -> None:
     current = MigrationContext.configure(connection).get_current_revision()
     known = {script.revision for script in scripts.walk_revisions()}
     if current is not None and current not in known:
-        raise StoreError(f"the database has version {current!r}, which is later than this program knows")
+        raise StoreError(f"the database has version {current!r}, newer than this program supports")

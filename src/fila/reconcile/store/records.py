@@ -22,7 +22,7 @@ class Submission:
     @property
     def digest(self) -> str:
         """Of what the affiliate said. Two submissions under one key must agree in it."""
-        post, claim = self.report.post, self.report.claim
+        post, claim = self.report.post, self.report.claimed
         said: tuple[object, ...] = (post.platform, post.post_id, post.affiliate_id, post.campaign_id, *claim)
         if self.said_at_ms is not None:
             said = (*said, self.said_at_ms)

@@ -7,10 +7,11 @@ transactions wait for each other but never in a circle.
 from sqlalchemy import Engine
 
 from fila.reconcile.domain.settings import Settings
-from fila.reconcile.store.agenda import Agenda
 from fila.reconcile.store.attempts import Attempts
 from fila.reconcile.store.database import Database
+from fila.reconcile.store.due import DueReports
 from fila.reconcile.store.intake import Intake
+from fila.reconcile.store.keys import Keys
 from fila.reconcile.store.views import Views
 
 REQUEUE_AFTER_MS = 600_000
@@ -24,8 +25,9 @@ class Store:
         self._database = Database(engine)
         self.intake = Intake(self._database, settings, requeue_after_ms)
         self.attempts = Attempts(self._database)
-        self.agenda = Agenda(self._database, requeue_after_ms)
+        self.due_reports = DueReports(self._database, requeue_after_ms)
         self.views = Views(self._database)
+        self.keys = Keys(self._database)
 
     def close(self) -> None:
         """Give back all connections."""

@@ -177,3 +177,20 @@ class AlertRow(Base):
     severity: Mapped[str] = mapped_column(Word)
     text: Mapped[str] = mapped_column(String(256))
     at_ms: Mapped[int] = mapped_column(BigInteger)
+
+
+class ApiKeyRow(Base):
+    """A key of the API. Its secret is not here, only a hash. Rows are kept when a key is over."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(Name, primary_key=True)
+    role: Mapped[str] = mapped_column(Word)
+    #: No foreign key: an affiliate has its key before its first report.
+    affiliate_id: Mapped[str | None] = mapped_column(Name)
+    salt: Mapped[str] = mapped_column(Word)
+    hash: Mapped[str] = mapped_column(String(64))
+    created_at_ms: Mapped[int] = mapped_column(BigInteger)
+    expires_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    revoked_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    last_used_at_ms: Mapped[int | None] = mapped_column(BigInteger)

@@ -1,4 +1,4 @@
-"""Looking, without changing anything."""
+"""Read-only queries."""
 
 from collections.abc import Sequence
 from typing import TypeVar

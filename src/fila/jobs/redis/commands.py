@@ -1,4 +1,4 @@
-"""The queue in Redis, as long as Redis is there. Every change is one call of `queue.lua`; every call may raise Away."""
+"""The commands of `queue.lua` as methods. Each is one atomic change of the queue; each may raise RedisUnavailable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fila.jobs.errors import InvalidJob, QueueFull
 from fila.jobs.intake import Clock
 from fila.jobs.item import DeadJob, QueueItem
 from fila.jobs.redis import record
-from fila.jobs.redis.link import Away, RedisLink, Script
+from fila.jobs.redis.client import RedisClient, RedisUnavailable, Script
 from fila.jobs.settings import QueueSettings
 
 logger = logging.getLogger(__name__)
@@ -26,13 +26,13 @@ QUEUE_SCRIPT = Script("queue.lua")
 #: Claims of jobs that are in Redis; those of jobs in memory look otherwise.
 _CLAIM_PREFIX = "redis-"
 
-#: How many answered enqueues are reported with the next one.
-_MAX_KNOWN = 100
+#: How many acknowledged enqueues are reported with the next one.
+_MAX_ACKNOWLEDGED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
-    """One job on its way to Redis; with a failure, to its dead."""
+class OutgoingJob:
+    """A job on its way to Redis; with a failure, to the dead letters."""
 
     item: QueueItem
     text: str
@@ -57,39 +57,39 @@ class Counts(NamedTuple):
     dead: int = 0
 
 
-class Remote:
+class QueueCommands:
     """The script's commands as methods. Safe for threads."""
 
     def __init__(self, settings: QueueSettings, codec: JobCodec, clock: Clock | None) -> None:
         """Connects on first use. Without a clock, time is that of the Redis server."""
-        self.link = RedisLink(settings.redis_url, timeout=settings.redis_health_check_timeout)
+        self.client = RedisClient(settings.redis_url, timeout=settings.redis_health_check_timeout)
         self._keys = _keys(settings)
         self._lease_ms = max(1, to_ms(settings.lease_seconds))
         self._codec = codec
         self._clock = clock
         self._watch = 1 if clock is None else 0
         self._lock = threading.Lock()
-        self._known: deque[str] = deque()
+        self._acknowledged: deque[str] = deque()
 
     def now(self) -> float:
         """By this process's clock."""
         return time.time() if self._clock is None else self._clock()
 
     def probe(self) -> None:
-        """Write something: a Redis that can only be read is away."""
+        """Write something: a Redis that can only be read is unavailable."""
         self._call("probe")
 
-    def add(self, jobs: Sequence[Sending], limit: int = 0) -> list[int]:
+    def add(self, jobs: Sequence[OutgoingJob], limit: int = 0) -> list[int]:
         """Take jobs, all or none, each under its id once. Returns their numbers. Raises QueueFull."""
-        known = self._take_known()
+        acknowledged = self._take_acknowledged()
         try:
-            answer = self._call("add", limit, len(known), *known, *_flat(jobs, self.now()))
+            answer = self._call("add", limit, len(acknowledged), *acknowledged, *_flat(jobs, self.now()))
             if not answer[0]:
                 raise QueueFull(f"the queue holds {answer[1]} jobs, as many as max_depth allows")
-        except (Away, QueueFull):
-            self._remember(known)
+        except (RedisUnavailable, QueueFull):
+            self._remember(acknowledged)
             raise
-        self._remember(sending.item.id for sending in jobs)
+        self._remember(outgoing.item.id for outgoing in jobs)
         return [int(seq) for seq in answer[1:]]
 
     def claim(self, *, woken: bool = False) -> tuple[QueueItem | None, float | None]:
@@ -132,8 +132,8 @@ class Remote:
         self._call("purge")
 
     def wait(self, seconds: float, unless: Callable[[], bool]) -> bool:
-        """Wait until something may have happened. Returns whether this took the token. Raises Interrupted."""
-        return self.link.wait(self._keys[-1], seconds, unless)
+        """Wait until something may have happened. Returns whether this took the token. Raises WaitInterrupted."""
+        return self.client.wait(self._keys[-1], seconds, unless)
 
     def pass_token(self) -> None:
         """Leave the token for the others. A wait that was ended may have taken it too."""
@@ -141,16 +141,16 @@ class Remote:
 
     def _call(self, command: str, *args: str | int | bytes) -> Any:
         now = 0 if self._clock is None else to_ms(self._clock())
-        return self.link.call(QUEUE_SCRIPT, self._keys, command, now, *args)
+        return self.client.call(QUEUE_SCRIPT, self._keys, command, now, *args)
 
-    def _take_known(self) -> list[str]:
-        """Jobs that Redis may forget having taken."""
+    def _take_acknowledged(self) -> list[str]:
+        """Ids whose enqueue was acknowledged: Redis need not remember them any longer."""
         with self._lock:
-            return [self._known.popleft() for _ in range(min(_MAX_KNOWN, len(self._known)))]
+            return [self._acknowledged.popleft() for _ in range(min(_MAX_ACKNOWLEDGED, len(self._acknowledged)))]
 
     def _remember(self, ids: Iterable[str]) -> None:
         with self._lock:
-            self._known.extend(ids)
+            self._acknowledged.extend(ids)
 
     def _dead_job(
         self, job_id: bytes, score: bytes, died: bytes, attempt: bytes, failure: bytes, body: bytes
@@ -182,9 +182,9 @@ def _keys(settings: QueueSettings) -> tuple[str, ...]:
     return (base, settings.redis_scheduled_key, *rest)
 
 
-def _flat(jobs: Iterable[Sending], now: float) -> Iterator[str | int]:
-    for sending in jobs:
-        item = sending.item
+def _flat(jobs: Iterable[OutgoingJob], now: float) -> Iterator[str | int]:
+    for outgoing in jobs:
+        item = outgoing.item
         delay_ms = max(0, to_ms(item.ready_at - now))
-        yield from (item.id, item.priority_value, delay_ms, item.attempt, sending.failure)
-        yield record.encode(item, sending.text)
+        yield from (item.id, item.priority_value, delay_ms, item.attempt, outgoing.failure)
+        yield record.encode(item, outgoing.text)

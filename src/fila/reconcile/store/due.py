@@ -1,7 +1,7 @@
-"""What is due.
+"""Open reports whose next attempt is due.
 
-The database, not the queue, is the truth about what is still to be done: a job that a queue lost is missed here and
-queued again, which is harmless, since an attempt takes effect once.
+The database, not the queue, is the truth about what is still to be done. A job that a queue lost is overdue here and
+queued again. That is harmless, since an attempt takes effect once.
 """
 
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ from fila.reconcile.store.records import DueReport
 from fila.reconcile.store.tables import ReportRow
 
 
-class Agenda:
-    """Which open reports have to be put in the queue."""
+class DueReports:
+    """Open reports that have to be put in the queue."""
 
     def __init__(self, database: Database, requeue_after_ms: int) -> None:
         self._database = database
         self._requeue_after_ms = requeue_after_ms
 
-    def take_due(self, before_ms: int, limit: int, *, missed: bool) -> list[DueReport]:
-        """Open reports whose next attempt is due by then. They count as queued, and as missed after the requeue time.
+    def take(self, before_ms: int, limit: int, *, missed: bool) -> list[DueReport]:
+        """Open reports whose next attempt is due by then. They count as queued, and as lost after the requeue time.
 
         With `missed`, also those whose job was queued and not heard of. Ask for them when the queue is short: in a long
         one they are more likely to wait than to be lost, and would be in it twice.

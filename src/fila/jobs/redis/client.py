@@ -1,7 +1,11 @@
-"""The connection to Redis, and the only place that knows redis-py's errors.
+"""Calls to Redis. The only module that knows redis-py's errors.
 
-A call that failed is one of two things, and a queue that loses nothing and does nothing twice must know which:
-`NotSent`, Redis certainly did not do it, or `Unanswered`, it may have.
+A failed call is one of two things, and a queue that loses nothing and does nothing twice must know which:
+
+| error | Redis |
+|---|---|
+| `NotExecuted` | certainly did not do it |
+| `OutcomeUnknown` | may have done it |
 """
 
 from __future__ import annotations
@@ -24,27 +28,37 @@ from redis.retry import Retry
 
 from fila.jobs.errors import InvalidSettings, JobsError, QueueUnavailable
 
-#: Answers by which Redis refuses to do anything for now: loading, a replica, no memory, no disk, busy with a script.
-_NOT_NOW = ("LOADING", "MASTERDOWN", "READONLY", "OOM", "MISCONF", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
+#: Errors by which Redis says that it cannot serve at the moment: loading, a replica, no memory, no disk, a busy script.
+_UNAVAILABLE_CODES = (
+    "LOADING",
+    "MASTERDOWN",
+    "READONLY",
+    "OOM",
+    "MISCONF",
+    "BUSY",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "NOREPLICAS",
+)
 
-#: Added to a blocking call's own time before silence means that Redis is away.
+#: Added to a blocking call's own time before silence means that Redis is unavailable.
 _SLACK_SECONDS = 1.0
 
 
-class Away(JobsError):
-    """Redis cannot be used for now."""
+class RedisUnavailable(JobsError):
+    """Redis cannot be used at the moment."""
 
 
-class NotSent(Away):
+class NotExecuted(RedisUnavailable):
     """Redis did not carry out the call."""
 
 
-class Unanswered(Away):
-    """No answer came: the call was carried out, or not."""
+class OutcomeUnknown(RedisUnavailable):
+    """No response came: the call was carried out, or not."""
 
 
-class Interrupted(JobsError):
-    """Somebody ended the wait."""
+class WaitInterrupted(JobsError):
+    """`interrupt` ended the wait."""
 
 
 class Script:
@@ -55,7 +69,7 @@ class Script:
         self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
 
-class RedisLink:
+class RedisClient:
     """Calls scripts, and waits on a list. Safe for threads; each call uses a connection of its own."""
 
     def __init__(self, url: str, *, timeout: float) -> None:
@@ -76,11 +90,11 @@ class RedisLink:
         self._closed = False
 
     def command(self, *command: str | int) -> Any:
-        """Run a plain command. Raises NotSent or Unanswered."""
+        """Run a plain command. Raises NotExecuted or OutcomeUnknown."""
         return self._execute(command)
 
     def call(self, script: Script, keys: Sequence[str], *args: str | int | bytes) -> Any:
-        """Run a script. Raises NotSent or Unanswered."""
+        """Run a script. Raises NotExecuted or OutcomeUnknown."""
         tail = (len(keys), *keys, *args)
         try:
             return self._execute(("EVALSHA", script.sha, *tail))
@@ -88,7 +102,7 @@ class RedisLink:
             return self._execute(("EVAL", script.source, *tail))
 
     def wait(self, key: str, seconds: float, unless: Callable[[], bool]) -> bool:
-        """Wait for an element of a list and take it. Raises Interrupted, NotSent or Unanswered.
+        """Wait for an element of a list and take it. Raises WaitInterrupted, NotExecuted or OutcomeUnknown.
 
         `unless` is asked after `interrupt` can reach this wait, so nothing that it tells of is missed.
 
@@ -105,7 +119,7 @@ class RedisLink:
             timeout = f"{max(0.001, seconds):.3f}" if self._fractions else str(max(1, math.ceil(seconds)))
             connection.send_command("BLPOP", key, timeout)
             if not connection.can_read(timeout=float(timeout) + _SLACK_SECONDS):
-                raise Unanswered("no answer from Redis in time")
+                raise OutcomeUnknown("no response from Redis in time")
             answer = connection.read_response()
             broken = False
             return answer is not None
@@ -120,8 +134,8 @@ class RedisLink:
             with self._lock:
                 interrupted = connection not in self._waiting
             if interrupted:
-                raise Interrupted("the wait was ended") from error
-            raise Unanswered(_text(error)) from error
+                raise WaitInterrupted("the wait was ended") from error
+            raise OutcomeUnknown(_text(error)) from error
         finally:
             with self._lock:
                 self._waiting.discard(connection)
@@ -152,7 +166,7 @@ class RedisLink:
         try:
             return self._pool.get_connection()
         except (RedisError, OSError) as error:
-            raise NotSent(_text(error)) from error
+            raise NotExecuted(_text(error)) from error
 
     def _release(self, connection: Any) -> None:
         self._pool.release(connection)
@@ -169,22 +183,22 @@ class RedisLink:
         except (RedisError, OSError) as error:
             connection.disconnect()
             if isinstance(error, redis.BusyLoadingError):
-                raise NotSent(_text(error)) from error
-            raise Unanswered(_text(error)) from error
+                raise NotExecuted(_text(error)) from error
+            raise OutcomeUnknown(_text(error)) from error
         finally:
             self._release(connection)
 
 
 def _translated(error: ResponseError) -> Exception:
-    """What Redis said no to: for now, or, over a key of another kind or a lack of rights, until somebody mends it."""
+    """An error response: Redis is unavailable, or refuses (a key of another type, no permission) until fixed."""
     if isinstance(error, NoScriptError):
         return error
     # redis-py takes the code from some answers and leaves it in others; older servers put it inside a script's error.
-    not_now = isinstance(error, redis.ReadOnlyError | redis.OutOfMemoryError)
-    not_now = not_now or any(code in str(error) for code in _NOT_NOW)
-    return NotSent(_text(error)) if not_now else QueueUnavailable(f"Redis refuses: {error}")
+    unavailable = isinstance(error, redis.ReadOnlyError | redis.OutOfMemoryError)
+    unavailable = unavailable or any(code in str(error) for code in _UNAVAILABLE_CODES)
+    return NotExecuted(_text(error)) if unavailable else QueueUnavailable(f"Redis refuses: {error}")
 
 
 def _text(error: Exception) -> str:
-    kind = "Redis" if isinstance(error, RedisConnectionError) else type(error).__name__
-    return f"{kind}: {error}"
+    source = "Redis" if isinstance(error, RedisConnectionError) else type(error).__name__
+    return f"{source}: {error}"

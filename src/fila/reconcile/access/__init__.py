@@ -1,0 +1,1 @@
+"""Who may use the API, and for what: keys, roles and one table of routes."""
