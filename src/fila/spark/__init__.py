@@ -1,7 +1,11 @@
-"""Pipelines on Spark, through PySpark. Needs the extra `fila[spark]` and Java 17 or newer.
+"""The Spark data source "fila": queues and the journal of a broker as tables and streams of any Spark program.
+
+Needs the extra `fila[spark]` and Java 17 or newer. What is built on it for reconciliation and fairness is in
+`fila.pipelines`; nothing here knows of that.
 
 Rules of this package:
-- Logic is `DataFrame -> DataFrame` in native columns: no row passes through Python on its way.
-- Nothing here assumes one machine: files are listed, written and renamed through Hadoop's file systems.
-- Nothing outside of it imports pyspark. This module imports nothing, so asking for `fila.spark.java` costs nothing.
+- What runs in executors (`read`, `write`) carries options only. Each process opens its own connection.
+- Planning a batch read has no effect on the broker: Spark plans again for every action and every explain.
+- Options are checked where the query is planned, before anything runs.
+- This module imports nothing, so `fila.spark.java` can be imported without pyspark.
 """

@@ -1,23 +1,20 @@
-"""What a pipeline may fail with.
+"""Errors of the data source.
 
-PipelineError
-├── SparkMissing      pyspark or a Java runtime is not there
-├── BadInput          files that cannot be what they are said to be
-└── RunTaken          another run finished first
+SparkMissing      pyspark or a Java runtime is not installed
+OptionError       an option is missing, unknown or out of range
+DataLoss          messages or journal entries that a query needs are gone
 """
 
-
-class PipelineError(Exception):
-    """A pipeline stopped. Nothing of what it was writing remains."""
+from fila.settings import SettingsError
 
 
-class SparkMissing(PipelineError):
-    """PySpark or Java is missing. The text says what was looked for and how to get it."""
+class SparkMissing(Exception):
+    """PySpark or Java is missing. The text says what was looked for and how to install it."""
 
 
-class BadInput(PipelineError):
-    """The input cannot be used. The text names the file and what is wrong with it."""
+class OptionError(SettingsError):
+    """An option is missing, unknown or out of range. The text names it and what is expected."""
 
 
-class RunTaken(PipelineError):
-    """Another run into the same folder finished first."""
+class DataLoss(RuntimeError):
+    """What a query asks for is no longer there, and `failOnDataLoss` is on."""

@@ -21,19 +21,19 @@ def require_java(environ: Mapping[str, str] = os.environ) -> Path:
     """The java that Spark will start: that of JAVA_HOME, else the one in PATH. Raises SparkMissing."""
     home = environ.get("JAVA_HOME", "")
     if home:
-        java, place = Path(home, "bin", "java"), f"JAVA_HOME={home}"
+        java, origin = Path(home, "bin", "java"), f"JAVA_HOME={home}"
         if not os.access(java, os.X_OK):
-            raise SparkMissing(f"Spark needs Java {NEEDED} or newer: {place} has no bin/java. {_HOW}")
+            raise SparkMissing(f"Spark needs Java {NEEDED} or newer: {origin} has no bin/java. {_HOW}")
     else:
         found = shutil.which("java", path=environ.get("PATH", ""))
         if found is None:
             raise SparkMissing(f"Spark needs Java {NEEDED} or newer: JAVA_HOME is not set and PATH has no java. {_HOW}")
-        java, place = Path(found), f"{found}, the java in PATH"
+        java, origin = Path(found), f"{found}, the java in PATH"
     version = _version(java)
     if version is None:
-        raise SparkMissing(f"Spark needs Java {NEEDED} or newer: {place} does not tell its version. {_HOW}")
+        raise SparkMissing(f"Spark needs Java {NEEDED} or newer: {origin} does not tell its version. {_HOW}")
     if version < NEEDED:
-        raise SparkMissing(f"Spark needs Java {NEEDED} or newer: {place} is version {version}. {_HOW}")
+        raise SparkMissing(f"Spark needs Java {NEEDED} or newer: {origin} is version {version}. {_HOW}")
     return java
 
 

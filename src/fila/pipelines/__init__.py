@@ -1,0 +1,16 @@
+"""Pipelines on Spark: reconciliation of reports (`reconcile`) and fairness of a broker (`fairness`), with their pages.
+
+They are applications on the data source `fila.spark`. Needs the extra `fila[spark]` and Java 17 or newer.
+
+    reconcile/   reports against metrics, from files (`bulk`) or from a queue (`stream`)
+    fairness/    shares, waits and the proof of conservation, from the journal
+    pages/       the HTML page of each
+    submit/      entry points for spark-submit
+    runs.py      the output folder: one subfolder for each run, published by a rename
+    files.py     Hadoop's file systems
+
+Rules of this package:
+- Logic is `DataFrame -> DataFrame` in native columns: no row passes through Python on its way.
+- Nothing here assumes one machine: files are listed, written and renamed through Hadoop's file systems.
+- Programs outside import it where they run a pipeline, since it imports pyspark.
+"""

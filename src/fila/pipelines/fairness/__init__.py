@@ -1,0 +1,1 @@
+"""Fairness of a broker, computed from its journal."""

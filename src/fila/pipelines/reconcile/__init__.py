@@ -1,0 +1,1 @@
+"""Reconciliation of affiliate reports on Spark, by the rules of `fila.reconcile.domain`."""

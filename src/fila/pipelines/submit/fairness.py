@@ -1,0 +1,45 @@
+"""`fila pipeline fairness` for spark-submit."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from fila.pipelines.errors import PipelineError
+from fila.pipelines.submit import program
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run with these arguments. Prints the summary as JSON. Returns 1 when messages are not accounted for."""
+    parser = argparse.ArgumentParser(prog="fila.pipelines.submit.fairness", description=__doc__)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--journal", help="files of `fila journal export`: a file, folder or pattern")
+    source.add_argument("--broker", help="read the journal of the broker at this address")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--window", type=program.at_least(0.001), help="seconds (default: about 60 windows)")
+    program.add_master(parser)
+    options = parser.parse_args(arguments)
+    return program.run(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> None:
+    from fila.spark.session import open_session
+
+    spark = open_session("fila fairness", options.master)
+    from fila.pipelines.fairness import analysis
+
+    found = analysis.analyse(
+        spark,
+        options.out,
+        now_ms=program.now_ms(),
+        files=options.journal,
+        broker=options.broker,
+        window_s=options.window,
+    )
+    print(json.dumps({"report": found.report, **found.summary}))  # noqa: T201
+    if not found.summary["conserved"]:
+        raise PipelineError("not every message is accounted for: see the end of the report")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""What the entry points share: checked arguments, and errors as one line and exit code 1."""
+
+import argparse
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from fila.client import FilaError
+from fila.pipelines.errors import BadInput, PipelineError
+from fila.reconcile.domain.settings import DEFAULTS, Settings
+from fila.spark.errors import SparkMissing
+
+_Number = TypeVar("_Number", int, float)
+
+
+def run(work: Callable[[], None]) -> int:
+    """The exit code of a program: 0, or 1 after an error that it was told in one line."""
+    try:
+        work()
+    except (PipelineError, SparkMissing, FilaError) as error:
+        print(f"Error: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def at_least(least: _Number) -> Callable[[str], _Number]:
+    """Reads a number of the type of `least` that is not below it."""
+    number_type = type(least)
+
+    def number(text: str) -> _Number:
+        value = number_type(text)
+        if not value >= least:
+            raise argparse.ArgumentTypeError(f"{text} is not {least} or more")
+        return value
+
+    return number
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--master", help="default: that of spark-submit, else all cores of this machine")
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=_file, help="rules, as TOML: sections tiers, growth, trust, retries, alerts")
+
+
+def read_rules(path: Path | None) -> Settings:
+    """Raises BadInput for rules that are unknown or out of range."""
+    if path is None:
+        return DEFAULTS
+    sections = Settings.__dataclass_fields__
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+        # The file of the reconciliation service has further sections, which do not concern a pipeline.
+        return Settings.from_mapping({name: table for name, table in tables.items() if name in sections})
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+def _file(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return path

@@ -1,0 +1,40 @@
+"""`fila pipeline reconcile` for spark-submit."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from fila.pipelines.errors import PipelineError
+from fila.pipelines.submit import program
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run with these arguments. Prints the summary as JSON."""
+    parser = argparse.ArgumentParser(prog="fila.pipelines.submit.reconcile", description=__doc__)
+    parser.add_argument("--reports", required=True, help="files, folder or pattern: Parquet, CSV or JSON")
+    parser.add_argument("--metrics", required=True)
+    parser.add_argument("--out", required=True)
+    program.add_rules(parser)
+    program.add_master(parser)
+    options = parser.parse_args(arguments)
+    return program.run(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> None:
+    rules = program.read_rules(options.config)
+    from fila.spark.session import open_session
+
+    spark = open_session("fila reconcile", options.master)
+    from fila.pipelines.reconcile import bulk
+
+    now_ms = program.now_ms()
+    outcome = bulk.reconcile(spark, options.reports, options.metrics, options.out, now_ms=now_ms, settings=rules)
+    found = {"run": outcome.run, "changed": outcome.changed, "report": outcome.report, **outcome.summary}
+    print(json.dumps(found))  # noqa: T201
+    if outcome.failure is not None:
+        raise PipelineError(outcome.failure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
