@@ -1,4 +1,4 @@
-"""`fila completion`: what a shell needs to complete commands and options."""
+"""`fila completion`: the shell script that completes commands and options."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ Examples:
   fila completion zsh > "${fpath[1]}/_fila"
   fila completion fish > ~/.config/fish/completions/fila.fish"""
 )
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes SHELL complete commands, options and their values."""
+    """Print the completion script for SHELL.
+
+    SHELL is bash, zsh or fish. With the script, the shell completes commands, options and their values.
+    """
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(ctx.find_root().command, {}, "fila", "_FILA_COMPLETE").source())

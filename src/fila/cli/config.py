@@ -1,4 +1,4 @@
-"""`fila config`: what can be set while the broker runs."""
+"""`fila config`: entries of the runtime configuration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Examples:
   fila config unset pricing.tier"""
 )
 def config() -> None:
-    """Set, show and remove entries of the runtime configuration, which scripts read with fila.get(KEY)."""
+    """Change the runtime configuration of the broker.
+
+    Scripts read an entry with fila.get(KEY). Throttle limits are entries named throttle.KEY.
+    """
 
 
 @config.command(
@@ -25,15 +28,17 @@ def config() -> None:
     epilog="""\b
 Examples:
   fila config set pricing.tier gold
-  fila config set throttle.provider:aws rate=50,burst=100
-  fila config set throttle.provider:aws 50.0,100.0          rate and burst""",
+  fila config set throttle.provider:aws rate=50,burst=100""",
 )
 @click.argument("key")
 @click.argument("value")
 @session_options
 @pass_session
 def set_(session: Session, /, key: str, value: str) -> None:
-    """Set KEY to VALUE, at once and over restarts."""
+    """Set KEY to VALUE.
+
+    The change applies at once and survives restarts.
+    """
     with session.client() as client:
         client.set_config(key, value)
     if session.as_json:
@@ -51,7 +56,10 @@ Examples:
 @session_options
 @pass_session
 def get(session: Session, /, key: str) -> None:
-    """Show the value of KEY; exit code 1 when it is not set."""
+    """Print the value of KEY.
+
+    The exit code is 1 when KEY is not set.
+    """
     with session.client() as client:
         value = client.get_config(key)
     if value is None:
@@ -73,7 +81,7 @@ Examples:
 @session_options
 @pass_session
 def list_config(session: Session, /, prefix: str) -> None:
-    """List the entries whose keys begin with PREFIX."""
+    """List all entries, or those whose keys begin with PREFIX."""
     with session.client() as client:
         entries = client.list_config(prefix)
     if session.as_json:
@@ -93,7 +101,10 @@ Examples:
 @session_options
 @pass_session
 def unset(session: Session, /, key: str) -> None:
-    """Remove KEY. Removing what is not set is no error."""
+    """Remove KEY.
+
+    Removing a key that is not set is not an error.
+    """
     with session.client() as client:
         existed = client.delete_config(key)
     if session.as_json:

@@ -1,7 +1,7 @@
-"""`fila consume`: print messages as they come, and ack what was printed.
+"""`fila consume`: print messages as they arrive, and ack them.
 
-A message is acked only after its text has left this process, so a reader that goes away early loses nothing: what it
-did not get goes back to the queue.
+A message is acked only after its text has left this process. So a reader of the output that ends early loses nothing:
+what it did not receive goes back to the queue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_IN_FLIGHT = 100
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to take, and when to stop."""
+    """How many messages to take, and when to stop."""
 
     queue: str
     count: int | None
@@ -39,8 +39,8 @@ class Plan:
     def credit(self) -> int:
         """How many messages to hold at a time.
 
-        Whatever is fetched beyond the last wanted message goes back with one more attempt on its account. So for a
-        counted number the default is one at a time; unacked ones must all fit.
+        A message that is fetched beyond the last wanted one goes back to the queue and counts an attempt. So with
+        --count the default is one at a time; with --no-ack all of them, since none is settled before the end.
         """
         if self.max_in_flight is not None:
             return self.max_in_flight
@@ -52,7 +52,7 @@ class Plan:
 @click.command(
     epilog="""\b
 Examples:
-  fila consume orders                   until Ctrl-C
+  fila consume orders                   run until Ctrl-C
   fila consume orders --count 10
   fila consume orders --wait 2 --json   stop when nothing came for 2 seconds
   fila consume orders --count 5 --no-ack
@@ -65,26 +65,28 @@ Examples:
     "wait_s",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Stop when nothing came for so long (default: wait forever).",
+    help="Stop when no message has arrived for SECONDS (default: wait until Ctrl-C).",
 )
-@click.option("--ack/--no-ack", default=True, help="Ack what was printed (default), or give it back at the end.")
+@click.option(
+    "--ack/--no-ack", default=True, help="Ack printed messages (default), or return them to the queue at the end."
+)
 @click.option(
     "--max-in-flight",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"Messages to hold at a time (default {_MAX_IN_FLIGHT}, with --count 1).",
+    help=f"Hold at most N messages at a time (default {_MAX_IN_FLIGHT}; with --count, 1).",
 )
 @session_options
 @pass_session
 def consume(session: Session, /, **choices: Any) -> None:
-    """Print the messages of QUEUE as they come, and ack them.
+    """Print the messages of QUEUE as they arrive, and ack them.
 
-    With --no-ack they go back to the queue when the command ends, and count one more attempt. Bytes that could harm a
-    terminal are shown as escapes; --json carries every message exactly.
+    With --no-ack the messages go back to the queue when the command ends, and count one more attempt. Control
+    characters are escaped. With --json every message is printed exactly.
     """
     plan = Plan(**choices)
     with session.client() as client:
-        client.queue_stats(plan.queue, max_keys=1)  # consuming waits for a broker to come; a typo should not
+        client.queue_stats(plan.queue, max_keys=1)  # fails for a wrong address, for which consuming would wait
         stream = client.consume_batches(plan.queue, max_in_flight=plan.credit())
         for batch in take(until_silent(stream, plan.wait_s), plan.count):
             _write(session, batch)
@@ -104,7 +106,7 @@ def take(batches: Iterable[Sequence[T]], count: int | None) -> Iterator[Sequence
 
 
 def until_silent(items: Iterable[T], seconds: float | None) -> Iterator[T]:
-    """The items, until none has come for so long."""
+    """The items, until none has arrived for `seconds`."""
     if seconds is None:
         yield from items
         return
@@ -135,11 +137,14 @@ def _ack(client: Client, batch: Sequence[ConsumeMessage]) -> None:
         client.ack_many(batch)
     except AckManyError as error:
         reason = output.printable(str(next(iter(error.failed.values()))))
-        click.echo(f"Warning: {output.count(len(error.failed), 'message')} may come again: {reason}", err=True)
+        click.echo(
+            f"Warning: {output.count(len(error.failed), 'message')} not acked and may be delivered again: {reason}",
+            err=True,
+        )
 
 
 def _write(session: Session, batch: Sequence[ConsumeMessage]) -> None:
-    """Hands the messages to whoever reads stdout. When it returns, they are no longer in our buffers."""
+    """Writes messages to stdout. On return they have left our buffers."""
     for message in batch:
         sys.stdout.write(output.to_json(render.as_json(message)) if session.as_json else render.human(message))
         sys.stdout.write("\n")

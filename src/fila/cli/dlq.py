@@ -1,4 +1,4 @@
-"""`fila dlq`: look at dead letters, send them back, remove them. `fila redrive` is the shorter name of one of these."""
+"""`fila dlq`: look at dead letters, move them back, remove them. `fila redrive` is short for `fila dlq redrive`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LONG = 1000
-"""From so many messages on, how far it has come is shown."""
+"""Progress is shown for this many messages or more."""
 _WHOLE = 64 << 20
-"""More than any payload has."""
+"""Bytes to fetch of a payload that is shown whole: more than any payload has."""
 _LINE_BYTES = 400
-"""What is fetched of a payload of which one line is shown."""
+"""Bytes to fetch of a payload of which one line is shown."""
 
 
 def _read_time(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -54,15 +54,33 @@ FILTERS = (
         multiple=True,
         metavar="NAME[=VALUE]",
         callback=_read_headers,
-        help="Only with this header. May be repeated; all must fit.",
+        help="Select messages with this header. Repeat the option for more headers; all must match.",
     ),
-    click.option("--key", "fairness_key", metavar="KEY", help="Only of this fairness key."),
-    click.option("--error", metavar="TEXT", help="Only with this in one of its errors, in upper or lower case."),
+    click.option("--key", "fairness_key", metavar="KEY", help="Select messages of this fairness key."),
     click.option(
-        "--older-than", "min_age_ms", callback=_read_time, metavar="TIME", help="Enqueued so long ago, as 2h."
+        "--error", metavar="TEXT", help="Select messages with TEXT in one of their errors. Case does not matter."
     ),
-    click.option("--newer-than", "max_age_ms", callback=_read_time, metavar="TIME", help="Enqueued no longer ago."),
-    click.option("--id", "message_ids", multiple=True, metavar="ID", help="Only this message. May be repeated."),
+    click.option(
+        "--older-than",
+        "min_age_ms",
+        callback=_read_time,
+        metavar="TIME",
+        help="Select messages enqueued longer ago than TIME, such as 2h.",
+    ),
+    click.option(
+        "--newer-than",
+        "max_age_ms",
+        callback=_read_time,
+        metavar="TIME",
+        help="Select messages enqueued less than TIME ago, such as 90s.",
+    ),
+    click.option(
+        "--id",
+        "message_ids",
+        multiple=True,
+        metavar="ID",
+        help="Select the message with this id. Repeat the option for more messages.",
+    ),
 )
 
 
@@ -70,7 +88,7 @@ _FILTER_NAMES = {"headers", "fairness_key", "error", "min_age_ms", "max_age_ms",
 
 
 def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which messages are meant, each named as the SDK names it."""
+    """Adds the options that select messages. Their values are named as in the SDK."""
     for option in reversed(FILTERS):
         command = option(command)
     return command
@@ -91,7 +109,7 @@ Examples:
   fila dlq purge orders.dlq --older-than 30d"""
 )
 def dlq() -> None:
-    """Look at dead letters, send them back to their queue, or remove them."""
+    """Inspect dead letters, redrive them, or remove them."""
 
 
 @dlq.command(
@@ -110,17 +128,19 @@ Examples:
     "states",
     multiple=True,
     type=click.Choice(["ready", "delayed", "leased"]),
-    help="Only in this state. May be repeated.",
+    help="Select messages in this state. Repeat the option for more states.",
 )
-@click.option("--newest", is_flag=True, help="The newest first, instead of the oldest.")
-@click.option("--count", "-n", type=click.IntRange(min=1), default=20, metavar="N", help="At most N (default 20).")
-@click.option("--cursor", default="", metavar="CURSOR", help="Go on where an earlier look ended.")
+@click.option("--newest", is_flag=True, help="Show the newest messages first.")
+@click.option(
+    "--count", "-n", type=click.IntRange(min=1), default=20, metavar="N", help="Show at most N messages (default 20)."
+)
+@click.option("--cursor", default="", metavar="CURSOR", help="Continue where an earlier page ended.")
 @session_options
 @pass_session
 def peek(session: Session, /, queue: str, newest: bool, count: int, cursor: str, **options: Any) -> None:
     """Show messages of QUEUE without consuming them.
 
-    Any queue will do, not only a dead-letter queue. With --json each message is a line, its payload included.
+    QUEUE may be any queue, not only a dead-letter queue. With --json each message is one line, payload included.
     """
     payload_bytes = _WHOLE if session.as_json else _LINE_BYTES
     with session.client() as client:
@@ -133,9 +153,9 @@ def peek(session: Session, /, queue: str, newest: bool, count: int, cursor: str,
     elif page.messages:
         letters.show_table(page.messages)
     else:
-        click.echo("No such messages.", err=True)
+        click.echo("No messages match.", err=True)
     if page.cursor:
-        click.echo(f"There are more: --cursor {page.cursor}", err=True)
+        click.echo(f"More messages follow. Continue with --cursor {page.cursor}", err=True)
 
 
 @dlq.command(
@@ -148,43 +168,50 @@ Examples:
 @session_options
 @pass_session
 def show(session: Session, /, queue: str, message_id: str) -> None:
-    """Show one message of QUEUE whole, with its attempts and what was said about them."""
+    """Show one message of QUEUE in full.
+
+    The output includes its failed attempts with their errors, its headers and its payload.
+    """
     with session.client() as client:
         found = client.peek(queue, limit=1, payload_bytes=_WHOLE, message_ids=[message_id]).messages
     if not found:
         about = f'"{output.printable(message_id)}" in queue "{output.printable(queue)}"'
-        raise click.ClickException(f"there is no message {about}")
+        raise click.ClickException(f"message {about} does not exist")
     if session.as_json:
         output.emit_json(letters.as_json(found[0]))
     else:
         letters.show(found[0])
 
 
-COUNT = click.option("--count", "-n", type=click.IntRange(min=1), metavar="N", help="At most N messages.")
-RATE = click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="No more than N messages a second."
-)
+def _amount(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the options that say how many messages to move or remove, and how fast."""
+    count = click.option("--count", "-n", type=click.IntRange(min=1), metavar="N", help=f"{verb} at most N messages.")
+    rate = click.option(
+        "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help=f"{verb} at most N messages a second."
+    )
+    return lambda command: count(rate(command))
 
 
 @dlq.command(
     epilog="""\b
 Examples:
   fila dlq redrive orders.dlq
+  fila redrive orders.dlq                 the same
   fila dlq redrive orders.dlq --dry-run
   fila dlq redrive orders.dlq --count 100 --rate 10
   fila dlq redrive orders.dlq --error timeout --newer-than 1h"""
 )
 @click.argument("queue")
 @_filters
-@COUNT
-@RATE
-@click.option("--dry-run", is_flag=True, help="Say how many, and move none.")
+@_amount("Move")
+@click.option("--dry-run", is_flag=True, help="Print how many messages would be moved, and move none.")
 @session_options
 @pass_session
 def redrive(session: Session, /, queue: str, **options: Any) -> None:
-    """Send messages of the dead-letter queue QUEUE back to the queue they came from, oldest first.
+    """Move dead letters of QUEUE back to their source queue.
 
-    They keep their ids, fairness keys and priorities, and begin with no attempts. Those that a consumer holds stay.
+    QUEUE is a dead-letter queue. Messages are moved oldest first. They keep their ids, fairness keys and priorities,
+    and their attempts are reset to 0. Messages that a consumer holds are not moved.
     """
     source = queue.removesuffix(".dlq")
     names = f'from "{output.printable(queue)}" to "{output.printable(source)}"'
@@ -193,9 +220,9 @@ def redrive(session: Session, /, queue: str, **options: Any) -> None:
     if session.as_json:
         output.emit_json({"queue": queue, "source": source, "redriven": done, "dry_run": options["dry_run"]})
     elif options["dry_run"]:
-        click.echo(f"Would redrive {output.count(done, 'message')} {names}")
+        click.echo(f"Would move {output.count(done, 'message')} {names}")
     else:
-        click.echo(f"Redrived {output.count(done, 'message')} {names}")
+        click.echo(f"Moved {output.count(done, 'message')} {names}")
 
 
 @dlq.command(
@@ -208,17 +235,17 @@ Examples:
 )
 @click.argument("queue")
 @_filters
-@COUNT
-@RATE
-@click.option("--dry-run", is_flag=True, help="Say how many, and remove none.")
-@click.option("--force-any", "any_queue", is_flag=True, help="Also when QUEUE is not a dead-letter queue.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@_amount("Remove")
+@click.option("--dry-run", is_flag=True, help="Print how many messages would be removed, and remove none.")
+@click.option("--force-any", "any_queue", is_flag=True, help="Allow QUEUE to be any queue.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @session_options
 @pass_session
 def purge(session: Session, /, queue: str, yes: bool, **options: Any) -> None:
-    """Remove messages of the dead-letter queue QUEUE for good, oldest first.
+    """Remove messages of QUEUE for good.
 
-    Those that a consumer holds stay. Messages are removed only after a yes, on a terminal or by --yes.
+    QUEUE is a dead-letter queue, or with --force-any any queue. Messages are removed oldest first. The command asks
+    for confirmation unless --yes is given. Messages that a consumer holds are not removed.
     """
     name = f'"{output.printable(queue)}"'
     given = _given(options)
@@ -237,7 +264,7 @@ def purge(session: Session, /, queue: str, yes: bool, **options: Any) -> None:
 
 
 def _sweep(act: Callable[..., int], client: Client, queue: str, given: dict[str, Any]) -> int:
-    """Move or remove messages, with a bar when that takes long."""
+    """Move or remove messages, with a progress bar when there are many."""
     act = partial(act, queue, **given)
     if given["dry_run"] or not (sys.stdout.isatty() or sys.stderr.isatty()):
         return act()

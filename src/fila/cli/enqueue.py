@@ -1,4 +1,4 @@
-"""`fila enqueue`: one message from an argument, a file or stdin, or one for each line."""
+"""`fila enqueue`: send one message from an argument, a file or stdin, or one message for each line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fila.client import Client
     from fila.client.errors import EnqueueManyError, FilaError
 
-#: Input read at a time: enough that calls cost little beside the messages, little enough that ids appear soon.
+#: Input read at a time: large enough that calls cost little, small enough that ids appear soon.
 _CHUNK_BYTES = 1 << 16
 
 
@@ -28,7 +28,7 @@ def parse_headers(ctx: click.Context, param: click.Parameter, values: Sequence[s
     for each in values:
         key, equals, value = each.partition("=")
         if not key or not equals:
-            raise click.BadParameter(f'"{output.printable(each)}" is not of the form key=value', ctx, param)
+            raise click.BadParameter(f'"{output.printable(each)}" is not of the form KEY=VALUE', ctx, param)
         headers[key] = value
     return headers
 
@@ -50,16 +50,32 @@ Examples:
     metavar="KEY=VALUE",
     multiple=True,
     callback=parse_headers,
-    help="A header; may be given several times.",
+    help="Add a header. Repeat the option for more headers.",
 )
 @click.option(
-    "--delay", "delay_ms", type=click.IntRange(min=0), default=0, metavar="MS", help="Deliver it only after this long."
+    "--delay",
+    "delay_ms",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="MS",
+    help="Deliver the message no earlier than MS milliseconds from now.",
 )
-@click.option("--priority", type=click.IntRange(0, 255), metavar="N", help="0 (first) to 255 (default 5).")
-@click.option("--dedup-key", metavar="KEY", help="Enqueue only if no message had this key lately.")
-@click.option("--file", "source", type=click.File("rb"), metavar="FILE", help="Read the payload from here; - is stdin.")
-@click.option("--lines", is_flag=True, help="Every line of the file or of stdin is a message.")
-@click.option("--quiet", "-q", is_flag=True, help="Say how many, not which ids.")
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 255),
+    metavar="N",
+    help="Priority within its fairness key: 0 (first) to 255. The default is 5.",
+)
+@click.option(
+    "--dedup-key",
+    metavar="KEY",
+    help="Send nothing if a message had this key within the dedup window; print its id instead.",
+)
+@click.option(
+    "--file", "source", type=click.File("rb"), metavar="FILE", help="Read the payload from FILE; - means stdin."
+)
+@click.option("--lines", is_flag=True, help="Send every line of the input as its own message.")
+@click.option("--quiet", "-q", is_flag=True, help="Print the number of messages instead of their ids.")
 @session_options
 @pass_session
 def enqueue(
@@ -72,14 +88,14 @@ def enqueue(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Put PAYLOAD into QUEUE and print the id it was given.
+    """Send a message to QUEUE and print its id.
 
-    Without PAYLOAD, or with -, the payload is read from --file or stdin. The answer comes when the message is durable.
+    Without PAYLOAD, or with -, the payload is read from --file or stdin. The id is printed once the message is durable.
     """
     if lines and options["dedup_key"] is not None:
-        raise click.UsageError("--dedup-key names one message: it does not go with --lines.")
+        raise click.UsageError("--dedup-key applies to one message and cannot be used with --lines.")
     if payload is not None and (source or (lines and payload != "-")):
-        raise click.UsageError("give either PAYLOAD or --file, and with --lines no PAYLOAD.")
+        raise click.UsageError("Give PAYLOAD or --file, not both. With --lines, give no PAYLOAD.")
     with session.client() as client:
         if lines:
             sent = _enqueue_lines(session, client, queue, source or _stdin(), options, quiet)
@@ -96,13 +112,13 @@ def enqueue(
 
 def _single_payload(payload: str | None, source: BufferedIOBase | None) -> bytes:
     if payload is not None and payload != "-":
-        return os.fsencode(payload)  # the bytes that were typed, also when they are not UTF-8
+        return os.fsencode(payload)  # the bytes as typed, also when they are not UTF-8
     return (source or _stdin()).read()
 
 
 def _stdin() -> BufferedIOBase:
     if sys.stdin.isatty():
-        click.echo("Reading from the terminal; end with Ctrl-D.", err=True)
+        click.echo("Reading from the terminal. Press Ctrl-D to end.", err=True)
     return cast("BufferedIOBase", sys.stdin.buffer)
 
 
@@ -131,7 +147,7 @@ def _enqueue_lines(
 
 
 def arriving_lines(source: BufferedIOBase) -> Iterator[list[bytes]]:
-    """The lines that are there, without their ends, as soon as they are: a slow writer is not waited for."""
+    """The lines of the input without their ends, in lists, as soon as they arrive."""
     rest = b""
     while data := source.read1(_CHUNK_BYTES):
         *lines, rest = (rest + data).split(b"\n")

@@ -1,4 +1,4 @@
-"""`fila explain`: why is my message still waiting?"""
+"""`fila explain`: why a message is still waiting."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ Examples:
   fila explain orders --key acme --json"""
 )
 @click.argument("queue")
-@click.option("--message", "message_id", default="", metavar="ID", help="The message with this id.")
-@click.option("--key", "fairness_key", default="", metavar="KEY", help="The first message of this fairness key.")
+@click.option("--message", "message_id", default="", metavar="ID", help="Explain the message with this id.")
+@click.option(
+    "--key", "fairness_key", default="", metavar="KEY", help="Explain the first message of this fairness key."
+)
 @session_options
 @pass_session
 def explain(session: Session, /, queue: str, message_id: str, fairness_key: str) -> None:
-    """Say why a message of QUEUE is still waiting and when it will be delivered.
+    """Explain why a message of QUEUE is still waiting.
 
-    Without --message or --key, the message that is delivered next.
+    The command prints the reasons, the settings behind them, and when the message will be delivered. Without --message
+    or --key, it explains the next message to be delivered.
     """
     if message_id and fairness_key:
-        raise click.UsageError("give --message or --key, not both")
+        raise click.UsageError("Give --message or --key, not both.")
     with session.client() as client:
         about = client.explain(queue, message_id, fairness_key=fairness_key)
     if session.as_json:
@@ -58,18 +61,18 @@ def _show(about: Explanation, now: datetime) -> None:
     )
     click.echo(output.style("\nWhy it waits", bold=True))
     if not about.reasons:
-        click.echo("  It does not: it is delivered now.")
+        click.echo("  It does not wait: it is being delivered now.")
     for number, reason in enumerate(about.reasons, 1):
         code = output.style(reason.code, fg="yellow")
         setting = f"  [{output.printable(reason.setting)}]" if reason.setting else ""
         click.echo(f"  {number}. {code}: {output.printable(reason.text)}{output.style(setting, dim=True)}")
     click.echo(output.style("\nWhen", bold=True))
     about_so = "" if about.exact else "about "
-    rows: list[tuple[str, str | int]] = [("deliveries before it", f"{about_so}{about.deliveries_ahead:,}")]
+    rows: list[tuple[str, str | int]] = [("deliveries ahead", f"{about_so}{about.deliveries_ahead:,}")]
     if about.not_before > now:
         rows.append(("not before", _in(about.not_before, now)))
     estimate = about.estimated_at
-    rows.append(("estimate", _in(estimate, now) if estimate else "none: it depends on consumers"))
+    rows.append(("estimate", _in(estimate, now) if estimate else "unknown: it depends on consumers"))
     output.pairs(rows)
 
 

@@ -1,4 +1,4 @@
-"""`fila journal`: what happened, on the screen or in a Parquet file."""
+"""`fila journal`: print the broker's journal, or write it to a Parquet file."""
 
 from __future__ import annotations
 
@@ -37,33 +37,36 @@ Examples:
   fila journal export history.parquet"""
 )
 def journal() -> None:
-    """Read what happened: messages, queues and settings, without payloads."""
+    """Read the journal of events.
+
+    The journal has an entry for every event of messages, queues and settings. It has no payloads.
+    """
 
 
 @journal.command(
     epilog="""\b
 Examples:
-  fila journal tail                       the last 20 entries
+  fila journal tail                       print the last 20 entries
   fila journal tail --follow --queue orders
   fila journal tail --from 1 --json | jq 'select(.kind == "dead")'"""
 )
-@click.option("--queue", default="", metavar="QUEUE", help="Only what happened in this queue.")
-@click.option("--from", "from_seq", type=click.IntRange(min=1), metavar="N", help="Begin at entry N.")
+@click.option("--queue", default="", metavar="QUEUE", help="Show only entries of this queue.")
+@click.option("--from", "from_seq", type=click.IntRange(min=1), metavar="N", help="Start at entry N.")
 @click.option(
-    "--last", type=click.IntRange(min=1), metavar="N", help=f"Begin N entries before the end (default {_LAST})."
+    "--last", type=click.IntRange(min=1), metavar="N", help=f"Start N entries before the end (default {_LAST})."
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Continue with new entries until Ctrl-C.")
 @session_options
 @pass_session
 def tail(session: Session, /, queue: str, from_seq: int | None, last: int | None, follow: bool) -> None:
-    """Show entries of the journal, oldest first.
+    """Print entries of the journal, oldest first.
 
-    With --queue, --last counts the entries of all queues.
+    With --queue, --last still counts the entries of all queues.
     """
     if from_seq is not None and last is not None:
-        raise click.UsageError("--from and --last exclude each other")
+        raise click.UsageError("Give --from or --last, not both.")
     with session.client() as client:
-        client.list_queues()  # following waits for a broker to come; a typo in its address should not
+        client.list_queues()  # following waits for a missing broker; a wrong address should fail
         begin = {"from_seq": from_seq} if from_seq is not None else {"last": last or _LAST}
         with client.read_journal_batches(queue=queue, follow=follow, **begin) as batches:
             for batch in _noting_gaps(batches, from_seq or 0):
@@ -79,26 +82,39 @@ Examples:
   fila journal export orders.parquet --queue orders"""
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--from", "from_seq", type=click.IntRange(min=1), default=1, metavar="N", help="The first entry.")
 @click.option(
-    "--to", "to_seq", type=click.IntRange(min=1), metavar="N", help="The last entry (default: the newest now)."
+    "--from",
+    "from_seq",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="The number of the first entry (default 1).",
 )
-@click.option("--queue", default="", metavar="QUEUE", help="Only what happened in this queue.")
+@click.option(
+    "--to",
+    "to_seq",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The number of the last entry (default: the newest).",
+)
+@click.option("--queue", default="", metavar="QUEUE", help="Export only entries of this queue.")
 @session_options
 @pass_session
 def export(session: Session, /, file: Path, from_seq: int, to_seq: int | None, queue: str) -> None:
-    """Write entries of the journal to FILE, in Parquet.
+    """Write entries of the journal to FILE, as Parquet.
 
-    One row for each entry, all times in nanoseconds since the epoch. FILE appears when it is whole, and a file of that
-    name is then replaced. Needs pyarrow: pip install 'fila[export]'.
+    Each entry is one row. Times are nanoseconds since the epoch. FILE is created, or replaced, once it is complete.
+    The command needs pyarrow: pip install 'fila-client[export]'.
     """
     if to_seq is not None and to_seq < from_seq:
-        raise click.UsageError("--to is before --from")
+        raise click.UsageError("--to must not be smaller than --from.")
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise click.ClickException("exporting needs pyarrow: pip install 'fila[export]'") from error
+        raise click.ClickException(
+            "fila journal export needs the package pyarrow: pip install 'fila-client[export]'"
+        ) from error
     schema = pa.schema([(name, pa.string() if kind is str else pa.int64()) for name, kind in _columns().items()])
     with session.client() as client, _Draft(file) as draft:
         written = 0
@@ -118,12 +134,12 @@ def export(session: Session, /, file: Path, from_seq: int, to_seq: int | None, q
 
 
 def as_json(entry: JournalEntry) -> dict[str, Any]:
-    """The entry without what does not apply to it."""
+    """The entry without the fields that do not apply to it."""
     return {name: value for name in entry.__slots__ if (value := getattr(entry, name)) not in {0, ""}}
 
 
 def line(entry: JournalEntry) -> str:
-    """The entry for people: number, time, what, where, and the rest by name."""
+    """The entry as text: number, time, kind, queue, and the other fields by name."""
     kind = output.style(f"{entry.kind:<10}", fg=_COLOURS.get(entry.kind))
     parts = [f"{entry.seq:>8}", entry.at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3], kind]
     parts.append(
@@ -156,14 +172,14 @@ def _columns() -> dict[str, type]:
 
 
 def _noting_gaps(batches: Iterator[JournalBatch], start: int) -> Iterator[JournalBatch]:
-    """The pieces; on stderr, what is missing between them, or why there are none."""
+    """The batches. Warns on stderr about entries that are missing, and about a journal that is off."""
     for number, batch in enumerate(batches):
         if not number and not batch.enabled:
             click.echo(
-                "The journal is off: set enabled = true under [journal] in the server's configuration.", err=True
+                "The journal is off. Set enabled = true under [journal] in the server's configuration.", err=True
             )
         if start and batch.first_available_seq > start:
-            click.echo(f"Entries {start:,} to {batch.first_available_seq - 1:,} are no longer kept.", err=True)
+            click.echo(f"Entries {start:,} to {batch.first_available_seq - 1:,} have been deleted.", err=True)
         start = batch.position
         yield batch
 
@@ -192,7 +208,7 @@ def _groups(batches: Iterator[JournalBatch], to_seq: int | None, advance: Any) -
 
 
 class _Draft:
-    """A file beside the one that is wanted, which goes when it was not put in its place."""
+    """A temporary file beside the target, removed unless it has replaced the target."""
 
     def __init__(self, file: Path) -> None:
         self._path = file.with_name(f".{file.name}.{os.getpid()}.part")

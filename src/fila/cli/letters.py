@@ -1,4 +1,4 @@
-"""How messages look that were looked at in their queue: a table, one message whole, or JSON."""
+"""Shows peeked messages: as a table, one message in full, or as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAYLOAD_CHARS = 40
 
 
 def show_table(messages: Sequence[PeekedMessage]) -> None:
-    """A line for each message: who it is, how old, how it failed last, how its payload begins."""
+    """One line for each message: id, age, last error, beginning of the payload."""
     titles = ("ID", "AGE", "STATE", "KEY", "ATTEMPTS", "LAST ERROR", "SIZE", "PAYLOAD")
     output.table(titles, [_row(message) for message in messages])
 
@@ -60,7 +60,7 @@ def _short(text: str, most: int) -> str:
 
 
 def age(when: datetime) -> str:
-    """How long ago, in the largest unit that fits: `45 s`, `3 min`, `2 h`, `10 d`."""
+    """The time since then, in the largest unit that fits: `45 s`, `3 min`, `2 h`, `10 d`."""
     seconds = max(0, int((datetime.now(UTC) - when).total_seconds()))
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
@@ -69,7 +69,7 @@ def age(when: datetime) -> str:
 
 
 def show(message: PeekedMessage) -> None:
-    """One message whole: what it is, how it failed, its headers, its payload."""
+    """One message in full: its fields, failed attempts, headers and payload."""
     _section(f"Message {output.printable(message.id)}")
     rows: list[tuple[str, str | int]] = [
         ("queue", message.queue),
@@ -84,13 +84,13 @@ def show(message: PeekedMessage) -> None:
     letter = message.dead_letter
     if letter is not None:
         rows += [
-            ("came from", letter.source_queue),
-            ("died", f"{output.moment(letter.died_at)} ({age(letter.died_at)} ago)"),
-            ("because of", letter.reason),
+            ("source queue", letter.source_queue),
+            ("dead since", f"{output.moment(letter.died_at)} ({age(letter.died_at)} ago)"),
+            ("reason", letter.reason),
         ]
     output.pairs(rows)
     if message.attempts:
-        _section("\nAttempts that failed")
+        _section("\nFailed attempts")
         for attempt in message.attempts:
             _show_attempt(attempt)
     if message.headers:
@@ -108,7 +108,7 @@ def _show_attempt(attempt: FailedAttempt) -> None:
 
 
 def as_json(message: PeekedMessage) -> dict[str, Any]:
-    """Everything about the message. The payload is `payload` if it is UTF-8 text, and else `payload_base64`."""
+    """All fields of the message. The payload is in `payload` if it is UTF-8 text, else in `payload_base64`."""
     try:
         payload = {"payload": message.payload.decode()}
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""The `fila` command group, and the one place where failures become words and exit codes.
+"""The `fila` command: its commands by section, and the one place that turns errors into messages and exit codes.
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130 interrupted.
+Exit codes: 0 success, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import IO, Any
 
 import click
 
+from fila.cli.auth import auth
 from fila.cli.completion import completion
 from fila.cli.config import config
 from fila.cli.consume import consume
 from fila.cli.dlq import dlq, redrive
+from fila.cli.doctor.command import doctor
 from fila.cli.enqueue import enqueue
 from fila.cli.explain import explain
 from fila.cli.hooks import hook
@@ -33,7 +35,7 @@ INTERRUPTED = 130
 
 
 class Refused(click.ClickException):
-    """Something was not done, for a reason that the user reads as one line."""
+    """The command failed. The reason is printed as one line."""
 
     exit_code = 1
 
@@ -47,16 +49,35 @@ class Refused(click.ClickException):
 
 
 class Unreachable(Refused):
-    """Nothing was done, since no broker answers."""
+    """No broker answers."""
 
     exit_code = 3
 
 
 class FilaGroup(click.Group):
-    """A group whose commands may raise what the SDK raises."""
+    """The top group: lists its commands by section, and turns errors of the SDK into messages."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.sections: dict[str, list[str]] = {}
+
+    def add_section(self, title: str, *commands: click.Command, **renamed: click.Command) -> None:
+        """Adds commands under a heading of the help, in this order. Keywords give a command another name."""
+        named = {str(command.name): command for command in commands} | renamed
+        self.sections[title] = list(named)
+        for name, command in named.items():
+            self.add_command(command, name)
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes one list for each section."""
+        width = max(map(len, self.commands))
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                rows = [(name, self.commands[name].get_short_help_str(formatter.width)) for name in names]
+                formatter.write_dl([(f"{name:<{width}}", about) for name, about in rows])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; no failure of it leaves as a traceback."""
+        """Runs the command. No error leaves as a traceback."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -75,17 +96,17 @@ def _failure(error: Exception, session: Session) -> Refused:
 
     match error:
         case errors.FilaTimeoutError():
-            return Unreachable(f"no answer from {session.addr} within {session.timeout:g} s (is fila-server running?)")
+            return Unreachable(f"no answer from {session.addr} within {session.timeout:g} s. Is fila-server running?")
         case errors.UnavailableError():
-            return Unreachable(f"no broker answers at {session.addr} (is fila-server running?)")
+            return Unreachable(f"no broker answers at {session.addr}. Is fila-server running?")
         case errors.FilaError() | OSError():
             return Refused(str(error))
         case _:
-            return Refused(f"unexpected {type(error).__name__}: {error}")
+            return Refused(f"unexpected error {type(error).__name__}: {error}")
 
 
 def _abandon_stdout() -> None:
-    """The reader is gone: let the interpreter's last flush go nowhere instead of complaining."""
+    """The reader of stdout is gone: discard what the interpreter flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -99,31 +120,23 @@ Examples:
   fila consume orders --count 1
   fila --addr broker.example:5555 queue list
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130 interrupted.""",
+Exit codes: 0 success, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130 interrupted.
+
+Run `fila COMMAND --help` for the options and examples of a command.""",
 )
 @click.version_option(package_name="fila-client", message="fila %(version)s")
 @global_options
 def cli() -> None:
-    """Talk to a Fila broker: manage queues, limits and dead letters, send messages, receive them."""
+    """The command line of the Fila message broker."""
 
 
-cli.add_command(queue)
-cli.add_command(inspect, "stats")
-cli.add_command(enqueue)
-cli.add_command(consume)
-cli.add_command(worker)
-cli.add_command(reconcile)
-cli.add_command(pipeline)
 pipeline.add_command(stream)
-cli.add_command(config)
-cli.add_command(throttle)
-cli.add_command(hook)
-cli.add_command(explain)
-cli.add_command(dlq)
-cli.add_command(redrive)
-cli.add_command(top)
-cli.add_command(completion)
-cli.add_command(journal)
+cli.add_section("Messages", enqueue, consume, dlq, redrive)
+cli.add_section("Queues", queue, stats=inspect)
+cli.add_section("Operations", top, explain, throttle, config, hook, journal, completion)
+cli.add_section("Security", auth, doctor)
+cli.add_section("Jobs", worker)
+cli.add_section("Pipelines", pipeline, reconcile)
 
 
 def main() -> None:

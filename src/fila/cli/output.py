@@ -1,7 +1,7 @@
-"""How the CLI writes: escaped text, colour where it is wanted, aligned tables, JSON.
+"""Output of the CLI: escaped text, colour, aligned tables, JSON.
 
-The one rule: nothing that came from a producer or a broker reaches the terminal as it is. `printable` takes away its
-power to move the cursor, change colours or reorder text.
+The one rule: text from a producer or a broker never reaches the terminal unescaped. `printable` escapes everything that
+could move the cursor, change colours or reorder text.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Wide enough that no table is folded for a screen that is not there.
+#: The width without a terminal: no table is folded.
 _PIPE_WIDTH = 100_000
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with control, formatting and other invisible characters written as escapes, but for those in `keep`."""
+    """The text with control and other invisible characters as escapes, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(
@@ -32,27 +32,27 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def emit_json(value: Any) -> None:
-    """Writes one line of JSON. It is all ASCII, without control characters, so it is safe on a terminal too."""
+    """Writes one line of JSON. It is printable ASCII, so it is safe on a terminal too."""
     click.echo(to_json(value))
 
 
 def to_json(value: Any) -> str:
-    """One line of pure, printable ASCII."""
+    """One line of printable ASCII."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Colour belongs on a terminal whose user did not object (https://no-color.org)."""
+    """Whether to use colour: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def style(text: str, **looks: Any) -> str:
-    """The text for stdout, with looks if it can show them."""
+    """The text for stdout, with colours and weights if stdout is a terminal."""
     return click.style(text, **looks) if wants_colour(sys.stdout) else text
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console for tables and progress, which never folds what goes into a pipe."""
+    """A rich console for tables and progress. It never folds lines that go into a pipe."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -85,9 +85,11 @@ def pairs(rows: Iterable[tuple[str, str | int]]) -> None:
 
 
 def confirm(question: str) -> None:
-    """Goes on after a yes. Raises UsageError where nobody can give one, since stdin is no terminal."""
+    """Asks for confirmation. Raises UsageError when stdin is not a terminal."""
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{question} Nobody can be asked here, since stdin is not a terminal: add --yes.")
+        raise click.UsageError(
+            f"{question} Cannot ask for confirmation, since stdin is not a terminal. Add --yes to confirm."
+        )
     click.confirm(question, abort=True, err=True)
 
 
@@ -97,7 +99,7 @@ def count(number: int, noun: str) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """The shortest exact way to say it: `30 s`, `1.5 s`, `5 min`, `250 ms`."""
+    """The shortest exact form: `30 s`, `1.5 s`, `5 min`, `250 ms`."""
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size} {unit}"

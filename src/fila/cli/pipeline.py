@@ -25,14 +25,17 @@ Examples:
   fila pipeline fairness --broker localhost:5555 --out fairness"""
 )
 def pipeline() -> None:
-    """Run data pipelines on Spark, here or on a cluster. Needs fila[spark] and Java 17 or newer."""
+    """Run data pipelines on Spark.
+
+    The commands need the extra fila[spark] and Java 17 or newer.
+    """
 
 
 def spark_options(command: _Command) -> _Command:
     """Where Spark runs, and how to answer."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Answer in JSON."),
-        click.option("--master", metavar="URL", help="Where Spark runs (default local[*]: all cores of this machine)."),
+        click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON."),
+        click.option("--master", metavar="URL", help="The Spark master (default local[*]: all cores of this machine)."),
     ):
         command = option(command)
     return command
@@ -43,7 +46,7 @@ rules_option = click.option(
     "config_path",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Rules, as TOML: sections tiers, growth, trust, retries, alerts.",
+    help="A TOML file with rules: sections tiers, growth, trust, retries, alerts.",
 )
 
 
@@ -52,15 +55,18 @@ rules_option = click.option(
 Examples:
   fila pipeline reconcile --reports reports/ --metrics metrics/ --out reconciled
   fila pipeline reconcile --reports 'in/*.csv' --metrics in/told.parquet --out reconciled --json
-  fila pipeline reconcile --reports r --metrics m --out o --broker localhost:5555 --queue reconcile
   fila pipeline reconcile --reports hdfs:///r --metrics hdfs:///m --out hdfs:///o --master spark://host:7077"""
 )
-@click.option("--reports", required=True, metavar="PATH", help="What affiliates claim: files, a folder or a pattern.")
-@click.option("--metrics", required=True, metavar="PATH", help="What platforms tell: files, a folder or a pattern.")
-@click.option("--out", required=True, metavar="FOLDER", help="Where runs are kept. Give the same again to go on.")
+@click.option(
+    "--reports", required=True, metavar="PATH", help="The reports of affiliates: files, a folder or a pattern."
+)
+@click.option(
+    "--metrics", required=True, metavar="PATH", help="The metrics of platforms: files, a folder or a pattern."
+)
+@click.option(
+    "--out", required=True, metavar="FOLDER", help="The folder of the runs. Use the same folder again to continue."
+)
 @rules_option
-@click.option("--broker", metavar="HOST:PORT", help="Put reports that wait for figures back there, as delayed jobs.")
-@click.option("--queue", default="reconcile", show_default=True, metavar="QUEUE", help="The queue of these jobs.")
 @spark_options
 @pass_session
 def reconcile(
@@ -70,36 +76,33 @@ def reconcile(
     metrics: str,
     out: str,
     config_path: Path | None,
-    broker: str | None,
-    queue: str,
     master: str | None,
     as_json: bool,
 ) -> None:
-    """Hold files of reports against files of metrics.
+    """Reconcile files of reports with files of metrics.
 
-    Parquet, CSV and lines of JSON, also mixed. Rows that make no sense are kept with the reason. A second run into the
-    same folder takes in what is new and changes nothing else. Ends with a summary and a page with plots.
+    Files may be Parquet, CSV or JSON lines, also mixed. Invalid rows are kept apart, with the reason. A second run into
+    the same folder adds what is new and changes nothing else. The command prints a summary and writes a report page.
     """
     with spark_session("fila reconcile", master) as (spark, say):
-        from fila.spark import bulk, retries
-        from fila.spark.jobs.arguments import read_rules
+        from fila.pipelines.reconcile import bulk
+        from fila.pipelines.submit.program import read_rules
 
         now_ms = time.time_ns() // 1_000_000
         rules = read_rules(config_path)
         outcome = bulk.reconcile(spark, reports, metrics, out, now_ms=now_ms, settings=rules, say=say)
-        summary = dict(outcome.summary)
-        if broker is not None:
-            session.addr = broker
-            say("queueing retries")
-            due = spark.read.parquet(f"{outcome.folder}/gold/open")
-            summary["jobs"] = retries.send(due, broker, queue, now_ms)
+    summary = outcome.summary
+    for reason in outcome.quarantined.values():
+        click.echo(f"Warning: left out, until it is mended: {output.printable(reason)}", err=True)
     if session.as_json or as_json:
         output.emit_json({"run": outcome.run, "changed": outcome.changed, "report": outcome.report, **summary})
-        return
-    if not outcome.changed:
-        click.echo("Nothing new: this is what the last run came to.")
-    _show_reconciled(summary)
-    click.echo(f"\nRun {outcome.run} is in {outcome.folder}\nReport: {outcome.report}")
+    else:
+        if not outcome.changed:
+            click.echo("There is no new input. This is the result of the last run.")
+        _show_reconciled(summary)
+        click.echo(f"\nRun {outcome.run} is in {outcome.folder}\nReport: {outcome.report}")
+    if outcome.failure is not None:
+        raise click.ClickException(output.printable(outcome.failure))
 
 
 @pipeline.command(
@@ -109,14 +112,14 @@ Examples:
   fila journal export history.parquet && fila pipeline fairness --journal history.parquet --out fairness
   fila pipeline fairness --journal history/ --out fairness --window 10"""
 )
-@click.option("--journal", metavar="PATH", help="What `fila journal export` wrote: a file, a folder or a pattern.")
+@click.option("--journal", metavar="PATH", help="The output of `fila journal export`: a file, a folder or a pattern.")
 @click.option("--broker", metavar="HOST:PORT", help="Read the journal of this broker instead.")
-@click.option("--out", required=True, metavar="FOLDER", help="Where runs are kept.")
+@click.option("--out", required=True, metavar="FOLDER", help="The folder of the runs.")
 @click.option(
     "--window",
     type=click.FloatRange(min=0.001),
     metavar="SECONDS",
-    help="How finely time is cut (default: about 60 windows).",
+    help="The length of a time window (default: about 60 windows in all).",
 )
 @spark_options
 @pass_session
@@ -130,16 +133,17 @@ def fairness(
     master: str | None,
     as_json: bool,
 ) -> None:
-    """Tell from the journal who got what, who was starved, when, and by whom.
+    """Analyse the journal for fairness and lost messages.
 
-    And prove that every message is accounted for, or name those that are not; then the exit code is 1.
+    The report shows which fairness keys were served, which were starved, when, and by which keys. It also checks that
+    every message is accounted for. If some are not, it names them and the exit code is 1.
     """
     if (journal is None) == (broker is None):
-        raise click.UsageError("give either --journal or --broker")
+        raise click.UsageError("Give either --journal or --broker.")
     if broker is not None:
         session.addr = broker
     with spark_session("fila fairness", master) as (spark, say):
-        from fila.spark import analysis
+        from fila.pipelines.fairness import analysis
 
         now_ms = time.time_ns() // 1_000_000
         found = analysis.analyse(spark, out, now_ms=now_ms, files=journal, broker=broker, window_s=window, say=say)
@@ -160,14 +164,25 @@ Examples:
   fila pipeline sample data --count 5000000 --affiliates 50000"""
 )
 @click.argument("folder", type=click.Path(file_okay=False))
-@click.option("--count", type=click.IntRange(min=1), default=100_000, show_default=True, metavar="N", help="Reports.")
-@click.option("--affiliates", type=click.IntRange(min=1), default=500, show_default=True, metavar="N")
-@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The same gives the same rows.")
-@click.option("--master", metavar="URL", help="Where Spark runs (default local[*]: all cores of this machine).")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=100_000, show_default=True, metavar="N", help="Make N reports."
+)
+@click.option(
+    "--affiliates", type=click.IntRange(min=1), default=500, show_default=True, metavar="N", help="Of N affiliates."
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="The seed of the random rows. The same seed gives the same rows.",
+)
+@click.option("--master", metavar="URL", help="The Spark master (default local[*]: all cores of this machine).")
 def sample(folder: str, count: int, affiliates: int, seed: int, master: str | None) -> None:
-    """Make up reports and metrics in FOLDER, for a first try."""
+    """Generate sample reports and metrics in FOLDER."""
     with spark_session("fila sample", master) as (spark, say):
-        from fila.spark.sample import Sample, metrics, reports
+        from fila.pipelines.reconcile.sample import Sample, metrics, reports
 
         wanted = Sample(count, time.time_ns() // 1_000_000, affiliates=affiliates, seed=seed)
         for name, rows in (("reports", reports(spark, wanted)), ("metrics", metrics(spark, wanted))):
@@ -176,7 +191,7 @@ def sample(folder: str, count: int, affiliates: int, seed: int, master: str | No
                 rows.write.parquet(f"{folder}/{name}")
             except Exception as error:
                 if "PATH_ALREADY_EXISTS" in str(error):
-                    raise click.ClickException(f"{folder}/{name} is there already") from error
+                    raise click.ClickException(f"{folder}/{name} exists already") from error
                 raise
     click.echo(f"Wrote {count:,} reports to {folder}/reports and their metrics to {folder}/metrics")
 
@@ -185,10 +200,13 @@ def sample(folder: str, count: int, affiliates: int, seed: int, master: str | No
 def spark_session(name: str, master: str | None) -> Iterator[tuple[Any, Callable[[str], None]]]:
     """A session that ends with the command, and a way to say how far it is. Failures are said in one line."""
     try:
-        from fila.spark.errors import PipelineError
+        from fila.pipelines.errors import PipelineError
+        from fila.spark.errors import SparkMissing
         from fila.spark.session import open_session
     except ModuleNotFoundError as error:
-        raise click.ClickException(f"needs the package {error.name}: pip install 'fila[spark]'") from error
+        raise click.ClickException(
+            f"fila pipeline needs the package {error.name}: pip install 'fila[spark]'"
+        ) from error
     with _status() as say:
         say("starting Spark")
         try:
@@ -197,7 +215,7 @@ def spark_session(name: str, master: str | None) -> Iterator[tuple[Any, Callable
                 yield spark, say
             finally:
                 spark.stop()
-        except PipelineError as error:
+        except (PipelineError, SparkMissing) as error:
             raise click.ClickException(output.printable(str(error))) from error
 
 
@@ -234,8 +252,6 @@ def _show_reconciled(summary: dict[str, Any]) -> None:
         ("alerts", summary["alerts"]),
         ("due again", summary["retries"]),
     ]
-    if "jobs" in summary:
-        pairs.append(("queued as jobs", summary["jobs"]))
     output.pairs(pairs)
 
 
@@ -245,11 +261,11 @@ def _show_fairness(summary: dict[str, Any], starved: list[Any]) -> None:
     equation = " + ".join(f"{summary[name]:,} {name}" for name in ends)
     click.echo(f"{enqueued:,} messages = {equation}: {'holds' if summary['conserved'] else 'BROKEN'}")
     if not starved:
-        click.echo("Nobody was starved.")
+        click.echo("No key was starved.")
         return
     click.echo()
     output.table(
-        ("starved", "queue", "from", "to", "got", "was owed", "by whom"),
+        ("starved key", "queue", "from", "to", "delivered", "entitled to", "starved by"),
         [
             (
                 row.key or "(no key)",
@@ -257,8 +273,14 @@ def _show_fairness(summary: dict[str, Any], starved: list[Any]) -> None:
                 *(time.strftime("%H:%M:%S", time.gmtime(ns / 1e9)) for ns in (row.from_ns, row.to_ns)),
                 row.got,
                 round(row.owed),
-                ", ".join(each.key or "(no key)" for each in row.by_whom or []),
+                _culprits(row),
             )
             for row in starved
         ],
     )
+
+
+def _culprits(row: Any) -> str:
+    """The keys that were in the way, or the throttle."""
+    names = [each.key or "(no key)" for each in row.by_whom]
+    return ", ".join(names) or f"a throttle ({row.limited:.0%} of its waits)"

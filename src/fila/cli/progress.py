@@ -1,4 +1,4 @@
-"""How far something long has come: a bar on a terminal, nothing elsewhere."""
+"""Progress of long operations: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def size_of(source: BufferedIOBase) -> int | None:
-    """How many bytes are to come, where that can be known."""
+    """The size of a regular file; None for other inputs."""
     try:
         about = os.fstat(source.fileno())
     except OSError:
@@ -26,20 +26,35 @@ def size_of(source: BufferedIOBase) -> int | None:
     return about.st_size if stat.S_ISREG(about.st_mode) else None
 
 
-class Progress:
-    """A bar below the lines that are written meanwhile.
+class _Bar:
+    """Drawn on stdout when that is a terminal, else on stderr; nothing when neither is one."""
 
-    It is drawn on stdout when that is a terminal, together with what is written there, and else on stderr.
-    """
+    def __init__(self, total: int | None) -> None:
+        self._bar = _new_bar() if sys.stdout.isatty() or sys.stderr.isatty() else None
+        if self._bar is not None:
+            self._task = self._bar.add_task("", total=total, messages="")
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class Progress(_Bar):
+    """A bar over the bytes of an input, below the lines that are written meanwhile."""
 
     def __init__(self, total_bytes: int | None) -> None:
+        super().__init__(total_bytes)
         self._messages = 0
-        self._bar = _bar() if sys.stdout.isatty() or sys.stderr.isatty() else None
-        if self._bar is not None:
-            self._task = self._bar.add_task("", total=total_bytes, messages="")
 
     def advance(self, *, messages: int, read: int) -> None:
-        """So many more messages, from so many bytes of input, are durable."""
+        """Count more messages as durable, which were made from so many bytes of input."""
         self._messages += messages
         if self._bar is not None:
             self._bar.update(self._task, advance=read, messages=output.count(self._messages, "message"))
@@ -51,44 +66,17 @@ class Progress:
         else:
             click.echo(text)
 
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-class Counter:
-    """A bar for messages of which about so many will be done. Nothing is written to stdout meanwhile."""
-
-    def __init__(self, total: int) -> None:
-        self._bar = _bar() if sys.stdout.isatty() or sys.stderr.isatty() else None
-        if self._bar is not None:
-            self._task = self._bar.add_task("", total=total, messages="")
+class Counter(_Bar):
+    """A bar over messages, of which there are about `total`. Nothing else is written to stdout meanwhile."""
 
     def reach(self, done: int) -> None:
-        """So many are done. May be called from another thread."""
+        """Show how many are done. May be called from another thread."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, messages=output.count(done, "message"))
 
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-def _bar() -> Bar:
+def _new_bar() -> Bar:
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 

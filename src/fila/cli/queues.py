@@ -1,4 +1,4 @@
-"""`fila queue`: create, list, inspect, update, pause, resume, delete."""
+"""`fila queue`: create, list, inspect, update, pause, resume and delete queues."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Examples:
   fila queue delete orders --yes"""
 )
 def queue() -> None:
-    """Create, list, inspect, update, pause, resume and delete queues."""
+    """Create, inspect, change and delete queues."""
 
 
 def _settings(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for what can be set of a queue, each named as the SDK names it."""
+    """Adds the options for the settings of a queue. Their values are named as in the SDK."""
     for option in reversed(SETTINGS):
         command = option(command)
     return command
@@ -38,64 +38,101 @@ SETTINGS = (
         "visibility_timeout_ms",
         type=int,
         metavar="MS",
-        help="How long a consumer may hold a message before it is delivered again.",
+        help="Deliver a message again if it is not settled within MS milliseconds.",
     ),
-    click.option("--fairness-header", metavar="HEADER", help="The header that says whose turn a message waits for."),
-    click.option("--weight-header", metavar="HEADER", help="The header that says how large that share is (1 to 1000)."),
+    click.option(
+        "--fairness-header", metavar="HEADER", help="The header whose value is the fairness key of a message."
+    ),
+    click.option(
+        "--weight-header",
+        metavar="HEADER",
+        help="The header whose value (1 to 1000) is the weight of the fairness key.",
+    ),
     click.option(
         "--throttle-header",
         "throttle_headers",
         multiple=True,
         metavar="HEADER",
-        help='A header that makes a throttle key, "HEADER:value". May be repeated; an empty name means none.',
+        help='Give messages the throttle key "HEADER:value". Repeat the option for more headers.',
     ),
-    click.option("--cost-header", metavar="HEADER", help="The header that says what delivering a message costs."),
-    click.option("--quantum", type=int, metavar="N", help="What a key of weight 1 may spend in one round."),
+    click.option("--cost-header", metavar="HEADER", help="The header whose value is the cost of delivering a message."),
+    click.option("--quantum", type=int, metavar="N", help="The cost that a key of weight 1 may spend in one round."),
     click.option(
-        "--dedup-window", "dedup_window_ms", type=int, metavar="MS", help="How long dedup keys are remembered."
+        "--dedup-window", "dedup_window_ms", type=int, metavar="MS", help="Remember dedup keys for MS milliseconds."
     ),
     click.option(
-        "--max-attempts", type=int, metavar="N", help="Dead-letter a message that failed so often; 0 is never."
+        "--max-attempts",
+        type=int,
+        metavar="N",
+        help="Move a message to the dead-letter queue after N failed attempts; 0 means never.",
     ),
-    click.option("--retry-delay", "retry_delay_ms", type=int, metavar="MS", help="How long a nacked message rests."),
-    click.option("--retry-backoff", type=float, metavar="FACTOR", help="By how much longer it rests each time."),
     click.option(
-        "--retry-max-delay", "retry_max_delay_ms", type=int, metavar="MS", help="It rests no longer than this."
+        "--retry-delay",
+        "retry_delay_ms",
+        type=int,
+        metavar="MS",
+        help="Deliver a nacked message again after MS milliseconds.",
     ),
-    click.option("--retry-jitter", type=float, metavar="PART", help="The part of the rest left to chance, 0 to 1."),
+    click.option(
+        "--retry-backoff", type=float, metavar="FACTOR", help="Multiply the retry delay by FACTOR after each attempt."
+    ),
+    click.option(
+        "--retry-max-delay",
+        "retry_max_delay_ms",
+        type=int,
+        metavar="MS",
+        help="Limit the retry delay to MS milliseconds.",
+    ),
+    click.option(
+        "--retry-jitter",
+        type=float,
+        metavar="FRACTION",
+        help="Randomly shorten the retry delay by up to this fraction (0 to 1).",
+    ),
     click.option(
         "--script",
         type=click.File("r", encoding="utf-8"),
         metavar="FILE",
-        help="Lua that defines on_enqueue, on_failure or both; - reads from stdin.",
+        help="The Lua script that defines on_enqueue, on_failure or both; - means stdin.",
     ),
     click.option(
         "--on-enqueue",
         type=click.File("r", encoding="utf-8"),
         metavar="FILE",
-        help="Lua that defines on_enqueue; with --on-failure instead of one --script.",
+        help="The Lua source of on_enqueue, if it is not in --script.",
     ),
     click.option(
         "--on-failure",
         type=click.File("r", encoding="utf-8"),
         metavar="FILE",
-        help="Lua that defines on_failure; with --on-enqueue instead of one --script.",
+        help="The Lua source of on_failure, if it is not in --script.",
     ),
-    click.option("--no-script", is_flag=True, help="Take the script away."),
-    click.option("--script-timeout", "script_timeout_ms", type=int, metavar="MS", help="How long one hook may run."),
-    click.option("--script-memory", "script_memory_bytes", type=int, metavar="BYTES", help="What a script may hold."),
+    click.option(
+        "--script-timeout",
+        "script_timeout_ms",
+        type=int,
+        metavar="MS",
+        help="Stop a hook that runs longer than MS milliseconds.",
+    ),
+    click.option(
+        "--script-memory",
+        "script_memory_bytes",
+        type=int,
+        metavar="BYTES",
+        help="Limit the memory of the script to BYTES.",
+    ),
 )
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """The settings among the options of a command. Raises UsageError."""
-    no_script = options.pop("no_script")
+    """The settings that were given as options. Raises UsageError."""
+    no_script = options.pop("no_script", False)
     sources = {name: options.pop(name) for name in ("script", "on_enqueue", "on_failure")}
     scripts = {name: file.read() for name, file in sources.items() if file is not None}
     if scripts and no_script:
-        raise click.UsageError(f"--{next(iter(scripts)).replace('_', '-')} and --no-script contradict each other")
+        raise click.UsageError(f"--{next(iter(scripts)).replace('_', '-')} and --no-script cannot both be given.")
     if "script" in scripts and len(scripts) > 1:
-        raise click.UsageError("--script defines both hooks: give it, or --on-enqueue and --on-failure")
+        raise click.UsageError("Give --script, or --on-enqueue and --on-failure, not both.")
     given = {name: value for name, value in options.items() if value is not None}
     headers = given.pop("throttle_headers")
     if headers:
@@ -116,12 +153,15 @@ Examples:
   fila queue create orders --if-not-exists"""
 )
 @click.argument("name")
-@click.option("--if-not-exists", is_flag=True, help="A queue that is there already stays as it is.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the queue exists already.")
 @_settings
 @session_options
 @pass_session
 def create(session: Session, /, name: str, if_not_exists: bool, **options: Any) -> None:
-    """Create the queue NAME and its dead-letter queue NAME.dlq. What is not given takes the broker's default."""
+    """Create a queue and its dead-letter queue.
+
+    The queue is called NAME, its dead-letter queue NAME.dlq. Settings that are not given take the broker's defaults.
+    """
     created = True
     with session.client() as client:
         if if_not_exists:
@@ -131,7 +171,7 @@ def create(session: Session, /, name: str, if_not_exists: bool, **options: Any) 
     if session.as_json:
         output.emit_json({"queue": name, "created": created})
     else:
-        click.echo(f'{"Created queue" if created else "There is a queue"} "{output.printable(name)}"')
+        click.echo(f'{"Created queue" if created else "Queue exists already:"} "{output.printable(name)}"')
 
 
 @queue.command(
@@ -143,13 +183,18 @@ Examples:
 )
 @click.argument("name")
 @_settings
+@click.option("--no-script", is_flag=True, help="Remove the script.")
 @session_options
 @pass_session
 def update(session: Session, /, name: str, **options: Any) -> None:
-    """Change settings of the queue NAME. They hold for what happens from now on; what is not given stays."""
+    """Change settings of the queue NAME.
+
+    Changes apply to what happens from now on. Settings that are not given stay as they are. --throttle-header ""
+    removes all throttle headers.
+    """
     given = _given(options)
     if not given:
-        raise click.UsageError("nothing to change: name at least one setting")
+        raise click.UsageError("Give at least one setting to change.")
     with session.client() as client:
         config = client.update_queue(name, **given)
     if session.as_json:
@@ -169,7 +214,7 @@ Examples:
 @session_options
 @pass_session
 def list_queues(session: Session, /) -> None:
-    """List all queues with their basic figures."""
+    """List all queues with their main figures."""
     with session.client() as client:
         queues = client.list_queues()
     if session.as_json:
@@ -177,30 +222,35 @@ def list_queues(session: Session, /) -> None:
     elif queues:
         views.show_list(queues)
     else:
-        click.echo("No queues yet: create one with `fila queue create NAME`.", err=True)
+        click.echo("There are no queues. Create one with `fila queue create NAME`.", err=True)
 
 
 @queue.command(
     epilog="""\b
 Examples:
   fila queue inspect orders
+  fila stats orders                       the same
   fila queue inspect orders --keys 100 --sort oldest
   fila queue inspect orders --json | jq .counters"""
 )
 @click.argument("name")
-@click.option("--keys", type=click.IntRange(min=1), default=20, metavar="N", help="How many keys to show (default 20).")
-@click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="How many keys to leave out first.")
+@click.option("--keys", type=click.IntRange(min=1), default=20, metavar="N", help="Show N fairness keys (default 20).")
+@click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="Skip the first N fairness keys.")
 @click.option(
     "--sort",
     type=click.Choice(["pending", "delivered", "weight", "oldest", "name"]),
     default="pending",
-    help="The order of the keys (default: those with the longest backlog first).",
+    help="Order the fairness keys (default: pending, the largest backlog first).",
 )
-@click.option("--prefix", default="", metavar="TEXT", help="Only keys that begin so.")
+@click.option("--prefix", default="", metavar="TEXT", help="Show only fairness keys that begin with TEXT.")
 @session_options
 @pass_session
 def inspect(session: Session, /, name: str, keys: int, offset: int, sort: str, prefix: str) -> None:
-    """Show the figures, settings, consumers, limits and fairness keys of the queue NAME."""
+    """Show the figures, settings and fairness keys of a queue.
+
+    SHARE is the key's fraction of all deliveries since the server started. ENTITLED is the fraction that its weight
+    entitles it to now.
+    """
     with session.client() as client:
         stats = client.queue_stats(name, keys, sort=sort, offset=offset, key_prefix=prefix)
     if session.as_json:
@@ -217,14 +267,14 @@ Examples:
   fila queue delete orders --yes --force"""
 )
 @click.argument("name")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--force", is_flag=True, help="Also when there are dead letters, which go with it.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--force", is_flag=True, help="Delete the queue even if it has dead letters, and delete these too.")
 @session_options
 @pass_session
 def delete(session: Session, /, name: str, yes: bool, force: bool) -> None:
-    """Delete the queue NAME with all its messages and its dead-letter queue.
+    """Delete the queue NAME with all its messages.
 
-    It is deleted only after a yes, on a terminal or by --yes.
+    Its dead-letter queue is deleted too. The command asks for confirmation unless --yes is given.
     """
     with session.client() as client:
         if not yes:
@@ -246,9 +296,10 @@ Examples:
 @session_options
 @pass_session
 def pause(session: Session, /, name: str) -> None:
-    """Deliver nothing from the queue NAME until it is resumed, also over restarts.
+    """Stop delivery from the queue NAME.
 
-    Messages are still accepted, and consumers can settle what they hold.
+    The pause lasts until `fila queue resume`, also over restarts. Meanwhile the queue accepts messages, and consumers
+    can settle what they hold.
     """
     with session.client() as client:
         client.pause_queue(name)
@@ -264,7 +315,7 @@ Examples:
 @session_options
 @pass_session
 def resume(session: Session, /, name: str) -> None:
-    """Deliver from the queue NAME again."""
+    """Start delivery from the paused queue NAME again."""
     with session.client() as client:
         client.resume_queue(name)
     _say_paused(session, name, paused=False)

@@ -6,20 +6,18 @@ The service is imported by the commands themselves, so the rest of the CLI needs
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from fila.cli import output
+from fila.cli.reconcile_keys import key
+from fila.cli.reconcile_options import load_config, service, service_options
 from fila.cli.stopping import stop_signals
 
 if TYPE_CHECKING:
-    from fila.reconcile.config import Config
     from fila.reconcile.store import Store
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @click.group(
@@ -31,36 +29,10 @@ Examples:
   fila reconcile status --db sqlite:///reconcile.db"""
 )
 def reconcile() -> None:
-    """Hold what affiliates claim against what platforms report."""
+    """Reconcile reports of affiliates with platform metrics."""
 
 
-def _options(command: _Command) -> _Command:
-    """Where the service keeps things."""
-    for option in (
-        click.option(
-            "--queue",
-            "queue_url",
-            metavar="URL",
-            envvar="FILA_RECONCILE_QUEUE",
-            help="Where jobs wait: memory (default), redis://host:port/db or fila://host:port/queue.",
-        ),
-        click.option(
-            "--db",
-            "store_url",
-            metavar="URL",
-            envvar="FILA_RECONCILE_DB",
-            help="Where reports are kept: sqlite:///file (default sqlite:///reconcile.db) or postgresql://...",
-        ),
-        click.option(
-            "--config",
-            "config_path",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="Platforms, limits and rules, as TOML.",
-        ),
-    ):
-        command = option(command)
-    return command
+reconcile.add_command(key)
 
 
 @reconcile.command(
@@ -70,24 +42,26 @@ Examples:
   fila reconcile serve --config reconcile.toml --listen 0.0.0.0:8080
   fila reconcile serve --queue redis://localhost:6379/0 --workers 0"""
 )
-@click.option("--listen", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT", help="Where to answer.")
+@click.option(
+    "--listen", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT", help="The address to serve."
+)
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Reconcile in this process too, with N threads (default 4 for a queue in memory, else 0).",
+    help="Also reconcile in this process, with N threads (default: 4 for a queue in memory, else 0).",
 )
-@_options
+@service_options
 def serve(
     listen: str, workers: int | None, config_path: Path | None, store_url: str | None, queue_url: str | None
 ) -> None:
-    """Answer the ingestion API. The page /docs describes it."""
+    """Serve the ingestion API. Its documentation is at /docs."""
     host, port = _address(listen)
-    with _service():
+    with service():
         from fila.reconcile.service import Parts
         from fila.reconcile.serving import HttpServer
 
-        config = _config(config_path, store_url, queue_url, workers or None)
+        config = load_config(config_path, store_url, queue_url, workers or None)
         embedded = (not config.queue.shared) if workers is None else workers > 0
         with stop_signals() as wait_for_signal, contextlib.ExitStack() as stack:
             parts = stack.enter_context(contextlib.closing(Parts.open(config)))
@@ -106,16 +80,21 @@ Examples:
   fila reconcile worker --config reconcile.toml --queue redis://localhost:6379/0
   fila reconcile worker --config reconcile.toml --queue fila://localhost:5555/reconcile --concurrency 16"""
 )
-@click.option("--concurrency", type=click.IntRange(min=1), metavar="N", help="Reports at a time (default 4).")
-@_options
+@click.option(
+    "--concurrency", type=click.IntRange(min=1), metavar="N", help="Reconcile N reports at a time (default 4)."
+)
+@service_options
 def worker(concurrency: int | None, config_path: Path | None, store_url: str | None, queue_url: str | None) -> None:
-    """Reconcile reports until stopped. A first SIGTERM or Ctrl-C finishes what is being done."""
-    with _service():
+    """Reconcile reports until SIGTERM or Ctrl-C.
+
+    The first signal finishes the running jobs, a second one ends at once.
+    """
+    with service():
         from fila.reconcile.service import Parts
 
-        config = _config(config_path, store_url, queue_url, concurrency)
+        config = load_config(config_path, store_url, queue_url, concurrency)
         if not config.queue.shared:
-            raise click.UsageError("a queue in memory cannot be shared: give --queue, or use `fila reconcile serve`")
+            raise click.UsageError("A queue in memory cannot be shared. Give --queue, or use `fila reconcile serve`.")
         with stop_signals() as wait_for_signal, contextlib.closing(Parts.open(config)) as parts, parts.worker():
             click.echo(f"Working with {config.worker.concurrency} threads", err=True)
             wait_for_signal()
@@ -129,11 +108,11 @@ Examples:
   fila reconcile status --db postgresql://fila@localhost/fila --json | jq .outcomes"""
 )
 @click.argument("report_id", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option(
-    "--affiliates", type=click.IntRange(min=1), default=10, metavar="N", help="How many to show (default 10)."
+    "--affiliates", type=click.IntRange(min=1), default=10, metavar="N", help="Show N affiliates (default 10)."
 )
-@_options
+@service_options
 def status(
     report_id: str | None,
     as_json: bool,
@@ -142,12 +121,15 @@ def status(
     store_url: str | None,
     queue_url: str | None,
 ) -> None:
-    """Show outcomes, alerts and the least trusted affiliates, or one report with all its attempts."""
-    with _service(log_level="warning"):
+    """Show the state of reconciliation, or one report.
+
+    Without REPORT_ID: outcomes, alerts and the least trusted affiliates. With it: the report and all its attempts.
+    """
+    with service(log_level="warning"):
         from fila.cli import reconcile_views as views
         from fila.reconcile.service import open_store
 
-        config = _config(config_path, store_url, queue_url, None)
+        config = load_config(config_path, store_url, queue_url, None)
         with contextlib.closing(open_store(config)) as store:
             if report_id is None:
                 shown = views.overview(store, config.rules.trust, affiliates)
@@ -161,7 +143,7 @@ def _show_report(store: Store, report_id: str, *, as_json: bool) -> None:
 
     found = store.views.report(report_id)
     if found is None:
-        raise click.ClickException("there is no report of that id")
+        raise click.ClickException(f'report "{output.printable(report_id)}" does not exist')
     shown = views.report_json(*found)
     output.emit_json(shown) if as_json else views.show_report(shown)
 
@@ -172,14 +154,16 @@ Examples:
   fila reconcile simulate
   curl -X PUT localhost:8090/control/clipshare -d '{"down": true}'"""
 )
-@click.option("--listen", default="127.0.0.1:8090", show_default=True, metavar="HOST:PORT", help="Where to answer.")
+@click.option(
+    "--listen", default="127.0.0.1:8090", show_default=True, metavar="HOST:PORT", help="The address to serve."
+)
 def simulate(listen: str) -> None:
-    """Answer as platforms that do not exist, with faults that can be set over HTTP.
+    """Simulate platforms, for tests. Faults are set over HTTP.
 
-    Every name is a platform: /NAME/v1/posts/POST/metrics. The token is "simulated".
+    Every NAME is a platform: /NAME/v1/posts/POST/metrics. The token is "simulated".
     """
     host, port = _address(listen)
-    with _service():
+    with service():
         from fila.reconcile.simulator import Simulator
 
         with stop_signals() as wait_for_signal, Simulator(host, port) as simulator:
@@ -193,26 +177,3 @@ def _address(text: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) > 65_535:
         raise click.BadParameter(f'"{text}" is not an address such as 127.0.0.1:8080', param_hint="--listen")
     return host.strip("[]"), int(port)
-
-
-def _config(path: Path | None, store_url: str | None, queue_url: str | None, concurrency: int | None) -> Config:
-    from fila.reconcile.config import Config
-
-    config = Config.load(path).override(store_url=store_url, queue_url=queue_url, concurrency=concurrency)
-    config.queue.queue_settings(config.worker.concurrency)
-    return config
-
-
-@contextlib.contextmanager
-def _service(log_level: str = "info") -> Iterator[None]:
-    """Whatever stops the service is said in one line."""
-    try:
-        from fila.reconcile.logs import configure
-        from fila.reconcile.service import STOPS
-    except ModuleNotFoundError as error:
-        raise click.ClickException(f"needs the package {error.name}: pip install 'fila[reconcile]'") from error
-    configure(log_level)
-    try:
-        yield
-    except STOPS as error:
-        raise click.ClickException(output.printable(str(error))) from error

@@ -1,4 +1,4 @@
-"""Runs a command of ours again whenever a Python file changes. For development only."""
+"""Restarts a `fila` command whenever a Python file changes. For development only."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pathlib import Path
 import click
 
 _POLL_SECONDS = 0.3
-#: SIGHUP comes when the terminal is closed, and to us alone: the run is in a session of its own.
+#: SIGHUP comes when the terminal is closed, and only to this process: the child is in a session of its own.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-#: A shell's exit code for a process that a signal ended is this and the number of the signal.
+#: The exit code of a process that a signal ended is this plus the number of the signal, as in a shell.
 _BY_SIGNAL = 128
-#: Folders that hold no source of the user's.
+#: Folders without source files of the user.
 _SKIPPED = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".tox"})
 
 Files = frozenset[tuple[str, int]]
 
 
 def run_reloading(arguments: Sequence[str], folder: Path) -> int:
-    """Run `fila` with these arguments, and again after each change, until told to stop. Returns the last exit code.
+    """Run `fila` with these arguments, and again after each change, until a stop signal. Returns the last exit code.
 
-    A run that fails, over a mistake that was just saved, is followed by the next change.
+    A run that fails, for example at a syntax error, is started again after the next change.
     """
     with _signals() as told:
         files = python_files(folder)
@@ -49,7 +49,7 @@ def run_reloading(arguments: Sequence[str], folder: Path) -> int:
 
 
 def python_files(folder: Path) -> Files:
-    """Every Python file under the folder, with the time of its last change."""
+    """The Python files under the folder, with their modification times."""
     found: set[tuple[str, int]] = set()
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SKIPPED]
@@ -64,12 +64,12 @@ def python_files(folder: Path) -> Files:
 
 
 def _start(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    # A group of its own: Ctrl-C reaches it through us alone, so that it is told to stop once.
+    # In its own session, so that Ctrl-C reaches it once, through us.
     return subprocess.Popen([sys.executable, "-m", "fila.cli.main", *arguments], start_new_session=True)  # noqa: S603
 
 
 def _stop(process: subprocess.Popen[bytes], told: Sequence[int]) -> int:
-    """End the run as soon as its jobs are finished, or, when told a second time, at once. Returns its exit code."""
+    """End the run once its jobs are finished; after a second signal, at once. Returns its exit code."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     hurried = False
@@ -86,9 +86,9 @@ def _stop(process: subprocess.Popen[bytes], told: Sequence[int]) -> int:
 
 @contextmanager
 def _signals() -> Iterator[Sequence[int]]:
-    """The signals that came and ask to stop; what is being done when they come is not interrupted.
+    """Collects the stop signals that arrive, without interrupting the program.
 
-    A signal that is ignored, as by nohup, stays ignored.
+    A signal that is ignored, as under nohup, stays ignored.
     """
     told: list[int] = []
     before = {number: signal.getsignal(number) for number in _SIGNALS}

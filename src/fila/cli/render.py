@@ -1,4 +1,4 @@
-"""How a message looks: a few lines for people, one line of JSON for programs."""
+"""Shows a consumed message: a few lines of text, or one line of JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _HEX_BYTES = 24
 
 
 def human(message: ConsumeMessage) -> str:
-    """A line about the message, one of its headers if it has any, then the payload, indented.
+    """One line about the message, one line of headers if it has any, then the payload, indented.
 
-    The indentation is what tells a payload from the line about the next message, whatever the payload says.
+    The indentation distinguishes a payload from the line of the next message, whatever the payload contains.
     """
     about = "  ".join(
         (
@@ -35,7 +35,7 @@ def human(message: ConsumeMessage) -> str:
 
 
 def payload_lines(payload: bytes) -> list[str]:
-    """All of a text, line by line; of anything else, how it begins."""
+    """The lines of a text; of binary data, the first bytes in hex."""
     if not payload:
         return ["(empty)"]
     try:
@@ -54,7 +54,7 @@ def size(number: int) -> str:
 
 
 def as_json(message: ConsumeMessage) -> dict[str, Any]:
-    """Everything about the message. The payload is `payload` if it is UTF-8 text, and else `payload_base64`."""
+    """All fields of the message. The payload is in `payload` if it is UTF-8 text, else in `payload_base64`."""
     try:
         payload = {"payload": message.payload.decode()}
     except UnicodeDecodeError:

@@ -20,21 +20,29 @@ Examples:
   fila pipeline stream --queue reports --metrics metrics/ --out streamed --once
   fila pipeline stream --queue reports --metrics hdfs:///m --out hdfs:///o --every 60 --master spark://host:7077"""
 )
-@click.option("--broker", metavar="HOST:PORT", help=f"Where the broker is (default {DEFAULT_ADDR}).")
-@click.option("--queue", required=True, metavar="QUEUE", help="Where reports come from, each as JSON.")
-@click.option("--metrics", required=True, metavar="PATH", help="What platforms tell: files. New ones are taken in.")
-@click.option("--out", required=True, metavar="FOLDER", help="Where runs and the checkpoint are kept.")
-@rules_option
-@click.option("--group", default="reconcile", show_default=True, metavar="NAME", help="Who reads: one for each stream.")
-@click.option("--discrepancies", metavar="QUEUE", help="Where discrepancies go (default: QUEUE.discrepancies).")
-@click.option("--alerts", metavar="QUEUE", help="Where alerts go (default: QUEUE.alerts).")
-@click.option("--refused", metavar="QUEUE", help="Where what is no report goes (default: the dead-letter queue).")
+@click.option("--broker", metavar="HOST:PORT", help=f"The address of the broker (default {DEFAULT_ADDR}).")
+@click.option("--queue", required=True, metavar="QUEUE", help="The queue of the reports, each a JSON object.")
 @click.option(
-    "--max-messages", type=click.IntRange(min=1), default=50_000, show_default=True, help="Reports in a batch, at most."
+    "--metrics", required=True, metavar="PATH", help="The metrics of platforms: files. New files are picked up."
 )
-@click.option("--lease", default="15m", show_default=True, help="How long reports stay with a stream that is down.")
-@click.option("--every", type=click.IntRange(min=0), default=10, show_default=True, help="Seconds between batches.")
-@click.option("--once", is_flag=True, help="Read what is there, and end.")
+@click.option("--out", required=True, metavar="FOLDER", help="The folder of the runs and of the checkpoint.")
+@rules_option
+@click.option(
+    "--group",
+    default="reconcile",
+    show_default=True,
+    metavar="NAME",
+    help="The reader group. Each stream needs its own.",
+)
+@click.option("--discrepancies", metavar="QUEUE", help="The queue for discrepancies (default: QUEUE.discrepancies).")
+@click.option("--alerts", metavar="QUEUE", help="The queue for alerts (default: QUEUE.alerts).")
+@click.option("--refused", metavar="QUEUE", help="The queue for invalid messages (default: the dead-letter queue).")
+@click.option(
+    "--max-messages", type=click.IntRange(min=1), default=50_000, show_default=True, help="The most reports in a batch."
+)
+@click.option("--lease", default="15m", show_default=True, help="Keep reports for a stream that is down for this long.")
+@click.option("--every", type=click.IntRange(min=0), default=10, show_default=True, help="The seconds between batches.")
+@click.option("--once", is_flag=True, help="Process the reports that are in the queue, and exit.")
 @spark_options
 @pass_session
 def stream(
@@ -51,17 +59,17 @@ def stream(
     as_json: bool,
     **names: Any,
 ) -> None:
-    """Reconcile reports from a queue as they come, until Ctrl-C.
+    """Reconcile reports from a queue as they arrive, until Ctrl-C.
 
-    Each batch is a run in FOLDER. What it finds goes to queues, once, also when the command is killed and started
-    again: discrepancies, alerts, and what is no report with the reason.
+    Each batch is a run in FOLDER. Discrepancies, alerts and invalid messages go to queues, exactly once, even if the
+    command is killed and started again.
     """
     if broker is not None:
         session.addr = broker
     totals = {"batches": 0, "received": 0, "refused": 0, "repeated": 0, "new": 0}
     with spark_session("fila stream", master) as (spark, say):
-        from fila.spark import stream as streaming
-        from fila.spark.jobs.arguments import read_rules
+        from fila.pipelines.reconcile import stream as streaming
+        from fila.pipelines.submit.program import read_rules
 
         def on_batch(counts: dict[str, int]) -> None:
             totals["batches"] += 1

@@ -1,4 +1,4 @@
-"""`fila throttle`: rates, bursts and in-flight caps of throttle keys, the human way to `throttle.` config entries."""
+"""`fila throttle`: limits of throttle keys, which are entries `throttle.KEY` of the runtime configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Examples:
   fila throttle unset provider:aws"""
 )
 def throttle() -> None:
-    """Limit how fast, and how many at once, messages with a throttle key are delivered."""
+    """Limit deliveries by throttle key: rate and concurrency."""
 
 
 @throttle.command(
@@ -31,19 +31,29 @@ Examples:
   fila throttle set tenant:acme --max-in-flight 5""",
 )
 @click.argument("key")
-@click.option("--rate", type=float, metavar="N", help="Tokens a second; a message spends its cost, 1 by default.")
 @click.option(
-    "--burst", type=float, metavar="N", help="Tokens that gather while nothing is delivered (default: one second)."
+    "--rate",
+    type=float,
+    metavar="N",
+    help="Add N tokens a second. Each delivery spends the cost of its message, 1 by default.",
 )
-@click.option("--max-in-flight", type=int, metavar="N", help="Messages delivered and not yet settled.")
+@click.option(
+    "--burst", type=float, metavar="N", help="Save up to N unused tokens (default: the tokens of one second)."
+)
+@click.option(
+    "--max-in-flight", type=int, metavar="N", help="Allow at most N messages that are delivered and not yet settled."
+)
 @session_options
 @pass_session
 def set_(session: Session, /, key: str, rate: float | None, burst: float | None, max_in_flight: int | None) -> None:
-    """Limit KEY, at once and over restarts. A limit that was there before is replaced as a whole."""
+    """Set the limit of the throttle key KEY.
+
+    The limit applies at once and survives restarts. It replaces the previous limit of KEY as a whole.
+    """
     parts = {"rate": rate, "burst": burst, "max_in_flight": max_in_flight}
     value = ",".join(f"{name}={_number(number)}" for name, number in parts.items() if number is not None)
     if not value:
-        raise click.UsageError("give --rate, --max-in-flight or both")
+        raise click.UsageError("Give --rate, --max-in-flight, or both.")
     with session.client() as client:
         client.set_config(PREFIX + key, value)
     if session.as_json:
@@ -63,7 +73,7 @@ Examples:
 @session_options
 @pass_session
 def list_throttles(session: Session, /, prefix: str) -> None:
-    """List the limits of throttle keys that begin with PREFIX."""
+    """List limits, of all keys or of those that begin with PREFIX."""
     with session.client() as client:
         entries = client.list_config(PREFIX + prefix)
     limits = {key.removeprefix(PREFIX): _parts(value) for key, value in entries.items()}
@@ -76,7 +86,7 @@ def list_throttles(session: Session, /, prefix: str) -> None:
         ]
         output.table(("KEY", "RATE", "BURST", "MAX IN FLIGHT"), rows)
     else:
-        click.echo("No limits: set one with `fila throttle set KEY --rate N`.", err=True)
+        click.echo("No limits are set. Set one with `fila throttle set KEY --rate N`.", err=True)
 
 
 @throttle.command(
@@ -88,7 +98,7 @@ Examples:
 @session_options
 @pass_session
 def unset(session: Session, /, key: str) -> None:
-    """Take the limit of KEY away: its messages are delivered as any others."""
+    """Remove the limit of the throttle key KEY."""
     with session.client() as client:
         existed = client.delete_config(PREFIX + key)
     if session.as_json:
@@ -102,7 +112,7 @@ def _number(number: float) -> str:
 
 
 def _parts(value: str) -> dict[str, float]:
-    """The numbers of a limit: `rate=10,burst=20,max_in_flight=5`, or bare, rate and burst."""
+    """The numbers of a limit such as `rate=10,burst=20,max_in_flight=5`, or `10,20` for rate and burst."""
     words = [word.strip() for word in value.split(",")]
     if "=" not in value:
         words = [f"{name}={word}" for name, word in zip(("rate", "burst"), words, strict=False)]

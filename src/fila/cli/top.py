@@ -1,6 +1,6 @@
-"""`fila top`: a live view of a broker or of one queue, to leave open on a screen.
+"""`fila top`: a live view of a broker or of one queue.
 
-Rates are what changed between two looks. Everything that came from a producer or an operator is escaped.
+Rates are differences between two samples. Text from producers and operators is escaped.
 """
 
 from __future__ import annotations
@@ -35,99 +35,114 @@ Examples:
   fila top orders --once --json"""
 )
 @click.argument("queue", required=False)
-@click.option("--interval", type=click.FloatRange(0.1, 3600), default=1.0, metavar="SECONDS", help="Between two looks.")
-@click.option("--keys", type=click.IntRange(1, 500), default=15, metavar="N", help="How many keys to show.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 3600),
+    default=1.0,
+    metavar="SECONDS",
+    help="Refresh every SECONDS (default 1).",
+)
+@click.option(
+    "--keys",
+    type=click.IntRange(1, 500),
+    default=15,
+    metavar="N",
+    help="Show N fairness keys, or N queues (default 15).",
+)
 @click.option(
     "--sort",
     type=click.Choice(["pending", "delivered", "weight", "oldest", "name"]),
     default="pending",
-    help="The order of the keys.",
+    help="Order the fairness keys (default: pending).",
 )
-@click.option("--once", is_flag=True, help="Look twice, show it and end.")
+@click.option("--once", is_flag=True, help="Print one snapshot and exit.")
 @session_options
 @pass_session
 def top(session: Session, /, queue: str | None, interval: float, keys: int, sort: str, once: bool) -> None:
-    """Show live what happens: all queues, or one QUEUE with its keys, limits and consumers. Ends with Ctrl-C."""
+    """Show a live view of all queues, or of QUEUE.
+
+    The view of one queue shows its fairness keys, limits, waits and consumers. Press Ctrl-C to end.
+    """
     with session.client() as client:
-        looks = Looks(client, queue, keys, sort)
+        samples = Samples(client, queue, keys, sort)
         if session.as_json:
-            _stream_json(looks, interval, once)
+            _stream_json(samples, interval, once)
         elif once:
-            looks.look()
+            samples.take()
             time.sleep(interval)
-            output.console().print(looks.render(looks.look()))
+            output.console().print(samples.render(samples.take()))
         else:
-            _live(looks, interval)
+            _live(samples, interval)
 
 
-def _stream_json(looks: Looks, interval: float, once: bool) -> None:
-    """One line of JSON for each look."""
-    looks.look()
+def _stream_json(samples: Samples, interval: float, once: bool) -> None:
+    """One line of JSON for each sample."""
+    samples.take()
     while True:
         time.sleep(interval)
-        output.emit_json(looks.json(looks.look()))
+        output.emit_json(samples.json(samples.take()))
         if once:
             return
 
 
-def _live(looks: Looks, interval: float) -> None:
+def _live(samples: Samples, interval: float) -> None:
     from rich.live import Live
 
     console = output.console()
     if not console.is_terminal:
-        raise click.UsageError("this is a view for a terminal: use --once or --json elsewhere")
-    with Live(looks.render(looks.look()), console=console, screen=True, auto_refresh=False) as live:
+        raise click.UsageError("The live view needs a terminal. Use --once or --json instead.")
+    with Live(samples.render(samples.take()), console=console, screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(interval)
-            live.update(looks.render(looks.look()), refresh=True)
+            live.update(samples.render(samples.take()), refresh=True)
 
 
 @dataclass(slots=True)
-class Look:
-    """What a broker said at one moment."""
+class Sample:
+    """The figures of a broker at one moment."""
 
     at: float
     queues: list[QueueInfo]
     stats: dict[str, QueueStats]
-    """Of the queues that are shown."""
+    """The figures of the queues that are shown."""
 
 
 @dataclass(slots=True)
-class Looks:
-    """Two looks at a broker, the last and the one before it."""
+class Samples:
+    """Two samples of a broker: the last one and the one before it."""
 
     client: Client
     queue: str | None
     keys: int
     sort: str
-    before: Look | None = None
-    last: Look | None = None
+    before: Sample | None = None
+    last: Sample | None = None
 
-    def look(self) -> Look:
-        """Ask the broker. What it said the last time becomes the one before."""
+    def take(self) -> Sample:
+        """Take a sample. The last one becomes the one before."""
         if self.queue is not None:
             stats = {self.queue: self.client.queue_stats(self.queue, self.keys, sort=self.sort)}
-            found = Look(time.monotonic(), [stats[self.queue].summary], stats)
+            found = Sample(time.monotonic(), [stats[self.queue].summary], stats)
         else:
             queues = self.client.list_queues()
             shown = sorted(queues, key=lambda one: -(one.depth + one.in_flight))[: self.keys]
-            found = Look(time.monotonic(), queues, {one.name: self._stats(one.name) for one in shown})
+            found = Sample(time.monotonic(), queues, {one.name: self._stats(one.name) for one in shown})
         self.before, self.last = self.last, found
         return found
 
     def _stats(self, name: str) -> QueueStats:
         return self.client.queue_stats(name, 1)
 
-    def rate(self, now: Look, name: str, counter: str) -> float | None:
-        """How often a second something happened to a queue between the looks; None before the second one."""
+    def rate(self, now: Sample, name: str, counter: str) -> float | None:
+        """How often a second a counter of a queue grew between the samples; None before the second one."""
         if self.before is None or name not in self.before.stats or name not in now.stats:
             return None
         seconds = now.at - self.before.at
         earlier = getattr(self.before.stats[name].counters, counter)
         return max(0, getattr(now.stats[name].counters, counter) - earlier) / seconds if seconds > 0 else None
 
-    def key_rates(self, now: Look, name: str) -> dict[str, float]:
-        """Deliveries a second of the keys that both looks saw."""
+    def key_rates(self, now: Sample, name: str) -> dict[str, float]:
+        """Deliveries a second of the keys that are in both samples."""
         if self.before is None or name not in self.before.stats:
             return {}
         seconds = max(now.at - self.before.at, 1e-9)
@@ -138,13 +153,13 @@ class Looks:
             if key.fairness_key in earlier
         }
 
-    def key_shares(self, now: Look, name: str) -> dict[str, float]:
-        """What part of all that the queue delivered between the looks was of each key that both looks saw."""
+    def key_shares(self, now: Sample, name: str) -> dict[str, float]:
+        """The fraction of the queue's deliveries between the samples of each key that is in both."""
         total = self.rate(now, name, "delivered")
         return {key: rate / total for key, rate in self.key_rates(now, name).items()} if total else {}
 
-    def json(self, now: Look) -> dict[str, Any]:
-        """The figures of one look."""
+    def json(self, now: Sample) -> dict[str, Any]:
+        """The figures of one sample."""
         from fila.cli import views
 
         counters = ("enqueued", "delivered", "acked", "nacked", "dead_lettered")
@@ -157,12 +172,12 @@ class Looks:
             ],
         }
 
-    def render(self, now: Look) -> RenderableType:
+    def render(self, now: Sample) -> RenderableType:
         """The screen."""
         return _queue_screen(self, now, self.queue) if self.queue is not None else _broker_screen(self, now)
 
 
-def _broker_screen(looks: Looks, now: Look) -> RenderableType:
+def _broker_screen(samples: Samples, now: Sample) -> RenderableType:
     from rich.console import Group
 
     table = _table(
@@ -173,16 +188,16 @@ def _broker_screen(looks: Looks, now: Look) -> RenderableType:
         table.add_row(
             _text(name, "bold red" if info.depth and not info.consumers else "bold"),
             *(_number(value) for value in (info.depth, stats.runnable, info.delayed, info.in_flight)),
-            *(_rate(looks.rate(now, name, counter)) for counter in ("enqueued", "delivered", "acked")),
+            *(_rate(samples.rate(now, name, counter)) for counter in ("enqueued", "delivered", "acked")),
             _age(stats.oldest_at),
             _number(info.consumers),
         )
     left = len(now.queues) - len(now.stats)
-    more = _text(f"and {left:,} more queues; --keys N shows them", "dim") if left > 0 else _text("")
+    more = _text(f"{output.count(left, 'more queue')}: show with --keys N", "dim") if left > 0 else _text("")
     return Group(_title("Fila", f"{len(now.queues):,} queues"), table, more)
 
 
-def _queue_screen(looks: Looks, now: Look, name: str) -> RenderableType:
+def _queue_screen(samples: Samples, now: Sample, name: str) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -191,7 +206,7 @@ def _queue_screen(looks: Looks, now: Look, name: str) -> RenderableType:
     parts: list[RenderableType] = [_title(name, f"{stats.total_keys:,} fairness keys, round {stats.scheduler.round:,}")]
     flow = Text()
     for label, counter in (("in", "enqueued"), ("out", "delivered"), ("ack", "acked"), ("nack", "nacked")):
-        flow.append(f"{label} ", "dim").append(_rate(looks.rate(now, name, counter)).plain + "/s   ", "bold cyan")
+        flow.append(f"{label} ", "dim").append(_rate(samples.rate(now, name, counter)).plain + "/s   ", "bold cyan")
     for label, value in (
         ("depth", info.depth),
         ("runnable", stats.runnable),
@@ -201,7 +216,7 @@ def _queue_screen(looks: Looks, now: Look, name: str) -> RenderableType:
     ):
         flow.append(f"{label} ", "dim").append(f"{value:,}   ", "bold")
     parts += [flow, _warning(stats), _text("")]
-    parts.append(_keys_table(looks, now, name))
+    parts.append(_keys_table(samples, now, name))
     if stats.throttles:
         throttles = _table("THROTTLE", "LIMIT", "TOKENS", "IN FLIGHT", "PASSED", "HELD UP", "PARKED KEYS")
         for one in stats.throttles[:10]:
@@ -217,13 +232,11 @@ def _queue_screen(looks: Looks, now: Look, name: str) -> RenderableType:
     return Group(*parts)
 
 
-def _keys_table(looks: Looks, now: Look, name: str) -> RenderableType:
+def _keys_table(samples: Samples, now: Sample, name: str) -> RenderableType:
     stats = now.stats[name]
-    rates = looks.key_rates(now, name)
-    shares = looks.key_shares(now, name)
-    table = _table(
-        "KEY", "WEIGHT", "PENDING", "OLDEST", "OUT/S", "SHARE NOW, AND WHAT IT IS ENTITLED TO", "WAIT", "STATE"
-    )
+    rates = samples.key_rates(now, name)
+    shares = samples.key_shares(now, name)
+    table = _table("KEY", "WEIGHT", "PENDING", "OLDEST", "OUT/S", "SHARE NOW OF ENTITLEMENT", "WAIT", "STATE")
     for key in stats.keys:
         table.add_row(
             _text(key.fairness_key),
@@ -239,7 +252,7 @@ def _keys_table(looks: Looks, now: Look, name: str) -> RenderableType:
 
 
 def _bar(share: float, entitled: float) -> RenderableType:
-    """The share as a bar, with a mark where the entitlement is."""
+    """The share as a bar, with a mark at the entitlement."""
     from rich.text import Text
 
     filled, mark = round(share * BAR), min(BAR - 1, round(entitled * BAR))
@@ -263,14 +276,14 @@ def _warning(stats: QueueStats) -> RenderableType:
     if info.paused:
         return _text("The queue is paused.", "bold yellow")
     if info.depth and not info.consumers:
-        return _text("Nobody consumes this queue.", "bold red")
+        return _text("The queue has messages but no consumers.", "bold red")
     if stats.script_error:
-        return _text(f"The script cannot be used: {stats.script_error}", "bold red")
+        return _text(f"The script cannot be loaded: {stats.script_error}", "bold red")
     bypassed = [one for one in stats.hooks if one.bypassed_until is not None]
     if bypassed:
         return _text(f"Hook {bypassed[0].hook} is bypassed: {bypassed[0].last_error}", "bold red")
     if stats.runnable and not any(one.credit for one in stats.consumers):
-        return _text("All consumers hold as much as they may.", "yellow")
+        return _text("All consumers hold as many messages as they may.", "yellow")
     return _text("")
 
 
@@ -280,7 +293,7 @@ def _waits(stats: QueueStats) -> RenderableType:
     waits = stats.waits
     line = Text("waits ", "dim")
     if not waits.sampled:
-        return line.append("nothing delivered yet", "dim")
+        return line.append("no samples yet", "dim")
     line.append(f"half up to {output.seconds(waits.p50_seconds)}, 99 % up to {output.seconds(waits.p99_seconds)}: ")
     parts = sorted(waits.parts.items(), key=lambda part: -part[1])
     whole = waits.mean_seconds or 1.0
@@ -313,10 +326,10 @@ def _title(name: str, about: str) -> RenderableType:
     return _text(f"{name}  {about}  {clock}", "bold reverse")
 
 
-def _text(value: str, looks: str = "") -> Text:
+def _text(value: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text(output.printable(value), looks)
+    return Text(output.printable(value), style)
 
 
 def _number(value: int) -> Text:

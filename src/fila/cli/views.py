@@ -1,4 +1,4 @@
-"""How queues look: as tables for people and as JSON for programs."""
+"""Shows queues: as tables, or as JSON."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _THROTTLE = ("key", "limit", "tokens", "in_flight", "passed", "held_up", "parked
 
 
 def held_messages(summary: QueueInfo) -> int:
-    """All that deleting the queue would destroy. The depth includes what is delayed, but not what is in flight."""
+    """How many messages deleting the queue would destroy. The depth includes delayed messages, not those in flight."""
     return summary.depth + summary.in_flight
 
 
@@ -69,7 +69,7 @@ def summary_json(summary: QueueInfo) -> dict[str, Any]:
 
 
 def stats_json(stats: QueueStats) -> dict[str, Any]:
-    """All that is known of one queue."""
+    """All figures of one queue."""
     return {
         **summary_json(stats.summary),
         "dead_letter_queue": stats.summary.dead_letter_queue,
@@ -124,7 +124,10 @@ def show_stats(stats: QueueStats) -> None:
             ("oldest", _age(stats.oldest_at)),
             ("deliveries a second", f"{stats.deliveries_per_second:,.1f}"),
             ("consumers", f"{summary.consumers:,} ({sum(1 for one in stats.consumers if one.credit):,} with credit)"),
-            ("dead letters", f"in {summary.dead_letter_queue}" if summary.dead_letter_queue else "are its messages"),
+            (
+                "dead letters",
+                f"in {summary.dead_letter_queue}" if summary.dead_letter_queue else "this is a dead-letter queue",
+            ),
             ("created", output.moment(stats.created_at)),
         ]
     )
@@ -133,10 +136,10 @@ def show_stats(stats: QueueStats) -> None:
     _section("\nSince the server started")
     output.pairs([(name.replace("_", " "), getattr(stats.counters, name)) for name in _COUNTERS])
     if stats.waits.sampled:
-        _section("\nWhere deliveries waited (mean)")
+        _section("\nMean wait before delivery")
         output.pairs(_waits(stats.waits))
     if stats.groups:
-        _section("\nGroups that read in claims")
+        _section("\nReader groups (claims)")
         group_titles = ("GROUP", "EPOCH", "ACKED UP TO", "LAST CLAIM", "OPEN", "HELD", "FIRST EXPIRES")
         output.table(group_titles, [_group(one) for one in stats.groups])
     if stats.throttles:
@@ -152,23 +155,30 @@ def show_stats(stats: QueueStats) -> None:
         output.table(titles, [_key(key) for key in stats.keys])
     if stats.forgotten_delivered:
         part = stats.forgotten_delivered / stats.counters.delivered
-        click.echo(f"{stats.forgotten_delivered:,} deliveries ({part:.1%}) were of keys that are no longer remembered")
+        click.echo(
+            f"{stats.forgotten_delivered:,} deliveries ({part:.1%}) belong to keys that the broker no longer remembers"
+        )
     if stats.total_keys > len(stats.keys):
-        click.echo(f"{len(stats.keys):,} of {stats.total_keys:,} keys; --keys N and --offset N show others", err=True)
+        click.echo(
+            f"Showing {len(stats.keys):,} of {stats.total_keys:,} keys. Use --keys N and --offset N for others.",
+            err=True,
+        )
 
 
 def _show_hooks(stats: QueueStats) -> None:
     if stats.script_error:
-        click.echo(f"The script cannot be used, messages take the defaults: {output.printable(stats.script_error)}")
+        click.echo(
+            f"The script cannot be loaded, so messages take the defaults: {output.printable(stats.script_error)}"
+        )
     if stats.hooks:
         titles = ("HOOK", "STATE", "CALLS", "FAILED", "BYPASSED", "MEAN", "LAST ERROR")
         output.table(titles, [_hook(one) for one in stats.hooks])
     if stats.waiting_for_hooks:
-        click.echo(f"{stats.waiting_for_hooks:,} messages wait until hooks have been asked: they use up their budget")
+        click.echo(f"{stats.waiting_for_hooks:,} messages wait for hooks, which have used up their time budget")
 
 
 def _hook(one: HookStats) -> list[str | int]:
-    state = "runs" if one.bypassed_until is None else f"bypassed until {output.moment(one.bypassed_until)}"
+    state = "active" if one.bypassed_until is None else f"bypassed until {output.moment(one.bypassed_until)}"
     failed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(one.failures.items()) if count) or "0"
     mean = output.seconds(one.seconds / one.calls) if one.calls else "-"
     error = f"{_age(one.last_error_at)} ago: {one.last_error}" if one.last_error else "-"
@@ -176,7 +186,7 @@ def _hook(one: HookStats) -> list[str | int]:
 
 
 def _waits(waits: WaitStats) -> list[tuple[str, str | int]]:
-    rows: list[tuple[str, str | int]] = [("whole", output.seconds(waits.mean_seconds))]
+    rows: list[tuple[str, str | int]] = [("total", output.seconds(waits.mean_seconds))]
     parts = sorted(waits.parts.items(), key=lambda part: -part[1])
     rows += [(name.replace("_", " "), output.seconds(mean)) for name, mean in parts if mean]
     tail = f"half up to {output.seconds(waits.p50_seconds)}, 99 % up to {output.seconds(waits.p99_seconds)}"
@@ -208,12 +218,12 @@ def _iso(when: datetime | None) -> str | None:
 
 
 def config_json(config: QueueConfig) -> dict[str, Any]:
-    """How a queue is set up."""
+    """The settings of a queue."""
     return _fields(config, _CONFIG)
 
 
 def show_config(config: QueueConfig) -> None:
-    """How a queue is set up."""
+    """The settings of a queue."""
     throttles = ", ".join(config.throttle_headers)
     output.pairs(
         [
@@ -233,7 +243,7 @@ def show_config(config: QueueConfig) -> None:
 
 def _retry(config: QueueConfig) -> str:
     if not config.retry_delay_ms:
-        return "at once"
+        return "immediately"
     words = [f"after {output.duration(config.retry_delay_ms)}"]
     if config.retry_backoff > 1:
         words.append(f"x{config.retry_backoff:g} each time")

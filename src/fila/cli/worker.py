@@ -1,6 +1,6 @@
-"""`fila worker`: run the jobs of an app, and show each of them as a line.
+"""`fila worker`: run the jobs of an app, and print one line for each job.
 
-The first Ctrl-C or SIGTERM finishes what is being run; a second one does not wait.
+The first Ctrl-C or SIGTERM finishes running jobs, a second one ends at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 
 class Unusable(click.ClickException):
-    """The app cannot be run, for a reason that the user reads as one line."""
+    """The app cannot be run. The reason is printed as one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(output.printable(message))
@@ -52,7 +52,7 @@ class NoQueue(Unusable):
 Examples:
   fila worker shop.jobs:app
   fila worker shop.jobs:app --concurrency 16 --queue mail --queue reports
-  fila worker jobs:app --reload               in development
+  fila worker jobs:app --reload               restart when a file changes
   FILA_JOBS_URL=redis://localhost:6379/0 fila worker shop.jobs:app
 """
 )
@@ -64,20 +64,29 @@ Examples:
     default=4,
     show_default=True,
     metavar="N",
-    help="Jobs of each queue to run at a time.",
+    help="Run up to N jobs of each queue at a time.",
 )
-@click.option("--queue", "-q", "queues", multiple=True, metavar="NAME", help="Only this queue; may be repeated.")
+@click.option(
+    "--queue",
+    "-q",
+    "queues",
+    multiple=True,
+    metavar="NAME",
+    help="Run jobs of this queue only. Repeat the option for more queues.",
+)
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for jobs that are being run when told to stop.",
+    help="Wait up to SECONDS for running jobs when stopping.",
 )
-@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus here, at /metrics.")
-@click.option("--verbose", "-v", is_flag=True, help="Tracebacks of failed jobs, and the logs of libraries.")
-@click.option("--reload", is_flag=True, help="Start again when a Python file here changes. For development.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics at http://HOST:PORT/metrics.")
+@click.option("--verbose", "-v", is_flag=True, help="Print tracebacks of failed jobs and the logs of libraries.")
+@click.option(
+    "--reload", is_flag=True, help="Restart when a Python file in the current folder changes. For development."
+)
 def worker(
     target: str,
     concurrency: int,
@@ -88,10 +97,9 @@ def worker(
     verbose: bool,
     reload: bool,
 ) -> None:
-    """Run the jobs of an app until told to stop.
+    """Run the jobs of an app until SIGTERM or Ctrl-C.
 
-    MODULE is looked for in the current folder too. Jobs are kept where the app says, or the environment
-    (FILA_JOBS_URL; see docs/jobs.md).
+    MODULE may be in the current folder. The app, or else $FILA_JOBS_URL, names the backend that keeps the jobs.
     """
     if reload:
         sys.exit(run_reloading([argument for argument in sys.argv[1:] if argument != "--reload"], Path.cwd()))
@@ -113,7 +121,7 @@ def worker(
         workers.start()
         wait_for_signal()
         if workers.busy:
-            _say(f"Stopping: {output.count(workers.busy, 'job')} to finish (again to leave at once)")
+            _say(f"Stopping: {output.count(workers.busy, 'job')} to finish (press Ctrl-C again to stop at once)")
         finished = workers.stop()
     app.close()
     _part(log.counts, time.monotonic() - started)
@@ -127,13 +135,13 @@ def _exporter(app: App, address: str | None) -> AbstractContextManager[object]:
 
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise click.UsageError(f"{address!r} is not HOST:PORT")
+        raise click.UsageError(f"--metrics: {address!r} is not HOST:PORT.")
     counters = Counters()
     app.watch(counters)
     try:
         return MetricsServer(counters, host.strip("[]"), int(port))
     except OSError as error:
-        raise Unusable(f"metrics cannot be served at {address}: {error}") from error
+        raise Unusable(f"cannot serve metrics at {address}: {error}") from error
 
 
 def load(target: str) -> App:
@@ -142,17 +150,17 @@ def load(target: str) -> App:
 
     module_name, colon, attribute = target.partition(":")
     if not colon or not module_name or not attribute:
-        raise click.UsageError(f"{target!r} is not MODULE:APP, for example shop.jobs:app")
+        raise click.UsageError(f"{target!r} is not of the form MODULE:APP, such as shop.jobs:app.")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
-            raise Unusable(f"{module_name} needs a module that is not there: {error.name}") from error
-        raise Unusable(f"there is no module {module_name!r} here or installed") from error
+            raise Unusable(f"{module_name} imports the module {error.name}, which is not installed") from error
+        raise Unusable(f"module {module_name!r} is neither in the current folder nor installed") from error
     except Exception as error:
-        raise Unusable(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise Unusable(f"cannot import {module_name}: {type(error).__name__}: {error}") from error
     found: object = module
     for name in attribute.split("."):
         found = getattr(found, name, None)
@@ -244,8 +252,8 @@ def _greet(app: App, target: str, workers: Worker, concurrency: int) -> None:
     for name, value in rows:
         _say(f"  {name:<10}{output.printable(value)}")
     if "memory" in backends:
-        _say("Jobs are kept in memory: those that other processes enqueue do not arrive here.")
-    _say("Waiting for jobs. Stop with Ctrl-C.")
+        _say("Jobs are kept in the memory of this process, so jobs of other processes do not arrive here.")
+    _say("Waiting for jobs. Press Ctrl-C to stop.")
 
 
 def _part(counts: Counter[str], seconds: float) -> None:

@@ -1,0 +1,420 @@
+"""`fila auth`: API keys, principals and roles."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fila.cli import output
+from fila.cli.session import Session, pass_session, session_options
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from fila.client import KeyInfo, NewKey
+
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
+    """A time such as `90s`, `15m`, `12h` or `30d`; 0 when none is given."""
+    if value is None:
+        return 0
+    match = re.fullmatch(r"(\d{1,9})([smhd])", value)
+    if match is None:
+        raise click.BadParameter(f'"{value}" is not a duration such as 90s, 15m, 12h or 30d', ctx, param)
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fila auth init > admin.key
+  fila auth key create billing --role producer:billing.** > billing.key
+  fila auth key list
+  fila auth role set auditor audit=server
+  fila auth whoami"""
+)
+def auth() -> None:
+    """Manage API keys, principals and roles."""
+
+
+@auth.command(
+    epilog="""\b
+Examples:
+  fila auth init > admin.key
+  fila auth init --data-dir /var/lib/fila > admin.key"""
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write to the data directory of a stopped server. Also when all admin keys are lost.",
+)
+@session_options
+@pass_session
+def init(session: Session, /, data_dir: Path | None) -> None:
+    """Create the first admin key.
+
+    From then on every call needs a key. The key is printed once, to stdout; run this on the server's machine.
+    """
+    if data_dir is not None:
+        key_id, token = _create_on_disk(data_dir)
+    else:
+        with session.client() as client:
+            if client.auth.who_am_i().principal:
+                raise click.ClickException("There are keys already. Create another with `fila auth key create`.")
+            made = client.auth.create_key("admin", ["admin"])
+        key_id, token = made.info.id, made.token
+    _print_token(session, key_id, "admin", token)
+
+
+def _create_on_disk(data_dir: Path) -> tuple[str, str]:
+    try:
+        from fila.server.first_key import create_admin_key
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"--data-dir needs the server's package ({error.name} is missing): pip install 'fila[server]'"
+        ) from error
+    return create_admin_key(data_dir)
+
+
+@auth.command(
+    epilog="""\b
+Examples:
+  fila auth whoami
+  fila auth whoami --json"""
+)
+@session_options
+@pass_session
+def whoami(session: Session, /) -> None:
+    """Show who the broker takes you for."""
+    with session.client() as client:
+        identity = client.auth.who_am_i()
+    if session.as_json:
+        output.emit_json(
+            {
+                "principal": identity.principal,
+                "key_id": identity.key_id,
+                "roles": list(identity.roles),
+                "grants": list(identity.grants),
+            }
+        )
+    elif not identity.principal:
+        click.echo("The broker has no keys: everybody may do everything.")
+    else:
+        output.pairs(
+            [
+                ("principal", identity.principal),
+                ("key", identity.key_id),
+                ("roles", ", ".join(identity.roles)),
+                *(("grant", grant) for grant in identity.grants),
+            ]
+        )
+
+
+@auth.group(
+    epilog="""\b
+Examples:
+  fila auth key create billing --role producer:billing.** > billing.key
+  fila auth key list
+  fila auth key rotate billing-x7k2mp --overlap 1h > billing.key
+  fila auth key revoke billing-x7k2mp"""
+)
+def key() -> None:
+    """Create, list, rotate and revoke API keys."""
+
+
+@key.command(
+    epilog="""\b
+Examples:
+  fila auth key create billing --role producer:billing.** > billing.key
+  fila auth key create ci --role admin --ttl 12h > ci.key"""
+)
+@click.argument("principal")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="ROLE[:PATTERN]",
+    help="Give a new principal ROLE, on names that match PATTERN only. Repeatable.",
+)
+@click.option("--ttl", callback=_milliseconds, metavar="TIME", help="Let the key expire after TIME, such as 30d.")
+@session_options
+@pass_session
+def create(session: Session, /, principal: str, roles: tuple[str, ...], ttl: int) -> None:
+    """Create a key of PRINCIPAL and print it once.
+
+    PRINCIPAL is created with the given roles if it does not exist. Only the key goes to stdout.
+    """
+    with session.client() as client:
+        made = client.auth.create_key(principal, roles, ttl_ms=ttl)
+    _print_new(session, made)
+
+
+@key.command(
+    name="list",
+    epilog="""\b
+Examples:
+  fila auth key list
+  fila auth key list billing --json""",
+)
+@click.argument("principal", default="")
+@session_options
+@pass_session
+def list_keys(session: Session, /, principal: str) -> None:
+    """List all keys, or those of PRINCIPAL, without their secrets."""
+    with session.client() as client:
+        keys = client.auth.list_keys(principal)
+    if session.as_json:
+        output.emit_json([_key_json(each) for each in keys])
+    elif keys:
+        rows = [
+            (each.id, each.principal, _moment(each.created_at), _moment(each.expires_at), _moment(each.last_used_at))
+            for each in keys
+        ]
+        output.table(("KEY", "PRINCIPAL", "CREATED", "EXPIRES", "LAST USED"), rows)
+    else:
+        click.echo("There are no keys. Create the first with `fila auth init`.", err=True)
+
+
+@key.command(
+    epilog="""\b
+Examples:
+  fila auth key rotate billing-x7k2mp --overlap 1h > billing.key"""
+)
+@click.argument("key_id")
+@click.option(
+    "--overlap",
+    callback=_milliseconds,
+    default="1h",
+    metavar="TIME",
+    help="Keep the old key valid for TIME (default 1h).",
+)
+@click.option("--ttl", callback=_milliseconds, metavar="TIME", help="Let the new key expire after TIME.")
+@session_options
+@pass_session
+def rotate(session: Session, /, key_id: str, overlap: int, ttl: int) -> None:
+    """Replace the key KEY_ID by a new one, and print that once.
+
+    Both keys are valid during the overlap. Clients that read the key from a file take up the new one by themselves.
+    """
+    with session.client() as client:
+        made = client.auth.rotate_key(key_id, overlap_ms=overlap, ttl_ms=ttl)
+    _print_new(session, made)
+
+
+@key.command(
+    epilog="""\b
+Examples:
+  fila auth key revoke billing-x7k2mp"""
+)
+@click.argument("key_id")
+@session_options
+@pass_session
+def revoke(session: Session, /, key_id: str) -> None:
+    """Remove the key KEY_ID at once.
+
+    Its open calls end within a second.
+    """
+    with session.client() as client:
+        client.auth.revoke_key(key_id)
+    _done(session, {"key": key_id}, f"{key_id} revoked")
+
+
+@auth.group(
+    epilog="""\b
+Examples:
+  fila auth principal set billing --role producer:billing.** --role viewer
+  fila auth principal list
+  fila auth principal delete billing"""
+)
+def principal() -> None:
+    """Change who has which roles."""
+
+
+@principal.command(
+    name="set",
+    epilog="""\b
+Examples:
+  fila auth principal set billing --role producer:billing.** --role viewer
+  fila auth principal set billing --role producer --limit messages_per_second=500""",
+)
+@click.argument("name")
+@click.option(
+    "--role", "roles", multiple=True, required=True, metavar="ROLE[:PATTERN]", help="A role of NAME. Repeatable."
+)
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="LIMIT=N",
+    help="Limit NAME: open_calls, messages_per_second or bytes_per_second. Repeatable.",
+)
+@session_options
+@pass_session
+def set_principal(session: Session, /, name: str, roles: tuple[str, ...], limits: tuple[str, ...]) -> None:
+    """Set all roles and limits of the principal NAME.
+
+    The change applies at once, to open streams too.
+    """
+    numbers = dict(_limit(text) for text in limits)
+    with session.client() as client:
+        client.auth.set_principal(name, roles, limits=numbers)
+    _done(session, {"principal": name, "roles": list(roles), "limits": numbers}, f"{name}: {', '.join(roles)}")
+
+
+def _limit(text: str) -> tuple[str, int]:
+    name, equals, number = text.partition("=")
+    if not equals or not number.isdecimal():
+        raise click.BadParameter(f'"{text}" is not a limit such as open_calls=100', param_hint="--limit")
+    return name, int(number)
+
+
+@principal.command(
+    name="list",
+    epilog="""\b
+Examples:
+  fila auth principal list""",
+)
+@session_options
+@pass_session
+def list_principals(session: Session, /) -> None:
+    """List all principals with their roles and limits."""
+    with session.client() as client:
+        principals = client.auth.list_principals()
+    if session.as_json:
+        output.emit_json(
+            [{"name": each.name, "roles": list(each.roles), "limits": dict(each.limits)} for each in principals]
+        )
+    else:
+        rows = [
+            (each.name, ", ".join(each.roles), ", ".join(f"{name}={number}" for name, number in each.limits.items()))
+            for each in principals
+        ]
+        output.table(("PRINCIPAL", "ROLES", "LIMITS"), rows)
+
+
+@principal.command(
+    epilog="""\b
+Examples:
+  fila auth principal delete billing"""
+)
+@click.argument("name")
+@session_options
+@pass_session
+def delete(session: Session, /, name: str) -> None:
+    """Remove the principal NAME and all its keys."""
+    with session.client() as client:
+        revoked = client.auth.delete_principal(name)
+    _done(
+        session, {"principal": name, "keys_revoked": revoked}, f"{name} deleted, {output.count(revoked, 'key')} revoked"
+    )
+
+
+@auth.group(
+    epilog="""\b
+Examples:
+  fila auth role list
+  fila auth role set shipping enqueue=orders.** consume=shipping.**
+  fila auth role delete shipping"""
+)
+def role() -> None:
+    """Change what a role allows."""
+
+
+@role.command(
+    name="set",
+    epilog="""\b
+Examples:
+  fila auth role set shipping enqueue=orders.** consume=shipping.**
+  fila auth role set tuner configure=throttle:provider.* browse=**
+  fila auth role set auditor audit=server""",
+)
+@click.argument("name")
+@click.argument("grants", nargs=-1, required=True, metavar="PERMISSION=PATTERN...")
+@session_options
+@pass_session
+def set_role(session: Session, /, name: str, grants: tuple[str, ...]) -> None:
+    """Set all grants of the role NAME.
+
+    Permissions: enqueue, consume, browse, manage, configure, audit, admin. A pattern is one of queues, or has a kind:
+    throttle:PATTERN, config:PATTERN, server. `*` matches within a segment of the name, `**` all segments that follow.
+    """
+    with session.client() as client:
+        client.auth.set_role(name, grants)
+    _done(session, {"role": name, "grants": list(grants)}, f"{name}: {', '.join(grants)}")
+
+
+@role.command(
+    name="list",
+    epilog="""\b
+Examples:
+  fila auth role list""",
+)
+@session_options
+@pass_session
+def list_roles(session: Session, /) -> None:
+    """List all roles, built-in ones first."""
+    with session.client() as client:
+        roles = client.auth.list_roles()
+    if session.as_json:
+        output.emit_json(
+            [{"name": each.name, "grants": list(each.grants), "built_in": each.built_in} for each in roles]
+        )
+    else:
+        rows = [(each.name, "yes" if each.built_in else "", ", ".join(each.grants)) for each in roles]
+        output.table(("ROLE", "BUILT IN", "GRANTS"), rows)
+
+
+@role.command(
+    name="delete",
+    epilog="""\b
+Examples:
+  fila auth role delete shipping""",
+)
+@click.argument("name")
+@session_options
+@pass_session
+def delete_role(session: Session, /, name: str) -> None:
+    """Remove the role NAME, which no principal may have."""
+    with session.client() as client:
+        client.auth.delete_role(name)
+    _done(session, {"role": name}, f"{name} deleted")
+
+
+def _print_new(session: Session, made: NewKey) -> None:
+    _print_token(session, made.info.id, made.info.principal, made.token)
+
+
+def _print_token(session: Session, key_id: str, principal_name: str, token: str) -> None:
+    """Print a key, once: it alone goes to stdout, so that it can be redirected into a file."""
+    if session.as_json:
+        output.emit_json({"key": key_id, "principal": principal_name, "token": token})
+        return
+    click.echo(token)
+    click.echo(f"Key {key_id} of {output.printable(principal_name)}. It is not shown again.", err=True)
+
+
+def _done(session: Session, answer: dict[str, object], text: str) -> None:
+    if session.as_json:
+        output.emit_json(answer)
+    else:
+        click.echo(output.printable(text))
+
+
+def _key_json(each: KeyInfo) -> dict[str, str | None]:
+    return {
+        "key": each.id,
+        "principal": each.principal,
+        "created_at": each.created_at.isoformat(),
+        "expires_at": each.expires_at.isoformat() if each.expires_at else None,
+        "last_used_at": each.last_used_at.isoformat() if each.last_used_at else None,
+    }
+
+
+def _moment(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M}" if at is not None else ""
