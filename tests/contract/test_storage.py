@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family
 
 MESSAGES = Family.MESSAGES
@@ -249,3 +250,22 @@ def test_any_store_is_a_sorted_dictionary(store, batches, start, end):
     assert store.get_many(MESSAGES, list(model)) == list(model.values())
     if end is not None:
         assert store.has_any(MESSAGES, start, end) == bool(inside)
+
+
+def test_a_store_has_a_name_that_fits_into_message_ids(store):
+    assert 0 <= store.node < 1 << NODE_BITS
+    assert store.node == store.node
+
+
+def test_a_store_that_nobody_touches_can_be_checked_at_any_time(store):
+    put(store, (b"a", b"1"))
+    store.check()
+    assert store.notices == []
+    assert store.get(MESSAGES, b"a") == b"1"
+
+
+def test_a_scan_sees_what_was_there_when_it_was_asked_for(store):
+    put(store, (b"a", b"1"), (b"b", b"2"))
+    scan = store.scan(MESSAGES)
+    put(store, (b"a", b"3"), (b"c", b"4"))
+    assert list(scan) == [(b"a", b"1"), (b"b", b"2")]

@@ -42,7 +42,7 @@ def test_too_many_requests_at_once_are_refused(tmp_path):
             refused += [result for result in results if not isinstance(result, str)]
         assert refused, "the bound was never reached"
         assert {type(error) for error in refused} == {LimitExceededError}
-        assert {str(error) for error in refused} == {"the broker has too many requests waiting; try again later"}
+        assert {str(error) for error in refused} == {"too many requests are waiting in the broker; retry later"}
         assert contents(client, "orders") == (len(confirmed), 0, 0)
         assert memory[-1] - memory[0] < 180 * MIB, memory
         client.enqueue("orders", None, b"after the flood")

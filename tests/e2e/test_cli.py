@@ -88,7 +88,7 @@ def test_no_broker_is_said_within_the_timeout(fila, tmp_path):
     result = fila("--addr", addr, "--timeout", "2", "queue", "list")
     absent.close()
     assert result.returncode == 3
-    assert result.stderr.decode() == f"Error: no broker answers at {addr} (is fila-server running?)\n"
+    assert result.stderr.decode() == f"Error: no broker answers at {addr}. Is fila-server running?\n"
     assert time.monotonic() - started < 10
 
 

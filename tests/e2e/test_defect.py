@@ -9,17 +9,18 @@ from fila import Client, FilaError
 from fila.testing import ServerProcess
 from tests.e2e.support import eventually
 
-# A server whose engine fails as soon as a poisoned message is planned, after its memory may have changed.
+# A server whose engine fails as soon as a poisoned message is committed, after its memory has changed.
 DEFECTIVE = """
 import sys
 from fila.broker import engine
+from fila.broker.arrival import Arrival
 from fila.server.main import main
 
 commit = engine.Engine._commit
 
 def failing(self, tick):
     commit(self, tick)
-    if any("poison" in arrivals.queue.name for arrivals in tick.arrivals.values()):
+    if any("poison" in arrival.queue.name for arrival in tick.all(Arrival)):
         raise RuntimeError("a defect")
 
 engine.Engine._commit = failing
@@ -42,20 +43,19 @@ def test_a_defect_ends_the_server_and_a_restart_recovers(tmp_path):
             client.create_queue("poison")
             kept = client.enqueue("good", {}, b"kept")
         server.stop()
-        defective = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-c", DEFECTIVE, "--listen", server.addr, "--data-dir", str(server.data_dir)],
             stderr=subprocess.PIPE,
             text=True,
-        )
-        try:
-            with Client(server.addr, timeout=5) as client:
-                eventually(lambda: answers(client), "the defective server listens")
-                with pytest.raises(FilaError):
-                    client.enqueue("poison", {}, b"x")
-            _, log = defective.communicate(timeout=60)
-        finally:
-            defective.kill()
-            defective.wait()
+        ) as defective:
+            try:
+                with Client(server.addr, timeout=5) as client:
+                    eventually(lambda: answers(client), "the defective server listens")
+                    with pytest.raises(FilaError):
+                        client.enqueue("poison", {}, b"x")
+                _, log = defective.communicate(timeout=60)
+            finally:
+                defective.kill()
         assert defective.returncode == 70
         assert "a defect" in log
         server.start()

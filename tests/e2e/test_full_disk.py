@@ -120,7 +120,7 @@ def test_a_full_disk_refuses_producers_and_serves_everybody_else(tmp_path, small
         drain(client, again)
         lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
         events = [line["event"] for line in lines if "producers are" in line["event"]]
-        assert events[:2] == ["producers are refused", "there is room again: producers are taken"]
+        assert events[:2] == ["producers are refused", "disk space is available again: producers are accepted"]
 
 
 @pytest.mark.parametrize("buffer_bytes", [64 * MIB, MIB], ids=["in the log", "in files"])

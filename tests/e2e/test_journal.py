@@ -254,7 +254,7 @@ class TestCli:
         assert fila(shared_server, "journal", "tail", "--from", "3", "--last", "3").returncode == 2
         told = fila(shared_server, "journal", "export", str(tmp_path / "x"), "--from", "3", "--to", "2")
         assert told.returncode == 2
-        assert "--to is before --from" in told.stderr
+        assert "--to must not be smaller than --from" in told.stderr
         nowhere = fila(shared_server, "journal", "export", str(tmp_path / "no" / "x.parquet"))
         assert nowhere.returncode == 1
         assert "Error:" in nowhere.stderr

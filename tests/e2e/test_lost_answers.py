@@ -14,7 +14,7 @@ import pytest
 
 from fila import AckManyError, AsyncClient, Client, MessageNotFoundError
 from fila.jobs import ClaimLost, FilaSettings, QueueSettings
-from fila.jobs.broker.message import KEY
+from fila.jobs.broker.message import KEY, DeliveryRef
 from fila.jobs.broker.queue import FilaQueue
 from tests.e2e.support import PATIENCE_S, Inbox, contents, eventually, take
 from tests.support.proxy import Proxy
@@ -32,6 +32,7 @@ class Acker:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1)
         self._ack: Callable[[], object] = lambda: None
+        self.message_id = ""
 
     def begin(self) -> "Future[object]":
         return self._pool.submit(self._ack)
@@ -47,7 +48,7 @@ class Single(Acker):
         self.inbox = Inbox(self.client, queue)
         (message,) = self.inbox.wait(1)
         message.extend()  # so that the connection for settling stands
-        self._ack = message.ack
+        self._ack, self.message_id = message.ack, message.id
 
     def close(self):
         self.inbox.close()
@@ -83,6 +84,7 @@ class Async(Acker):
         await self.client.enqueue(queue, payload=b"x")
         self.consumer = self.client.consume(queue, auto_extend=False)
         message = await anext(self.consumer)
+        self.message_id = message.id
         return lambda: self.run(message.ack())
 
     def run(self, coroutine):
@@ -105,7 +107,7 @@ class Jobs(Acker):
         self.queue.enqueue({"task": "x"})
         self.item = self.queue.dequeue(PATIENCE_S)
         self.queue.extend(self.item)
-        self._ack = self._ack_job
+        self._ack, self.message_id = self._ack_job, DeliveryRef.of(self.item).message_id
 
     def _ack_job(self):
         try:
@@ -130,7 +132,7 @@ def lose_request(proxy, acker):
     """The broker never hears of the ack, and then the connection is gone."""
     proxy.swallows_requests = True
     ack = acker.begin()
-    assert proxy.swallowed.wait(PATIENCE_S)
+    assert proxy.wait_until_swallowed(acker.message_id.encode(), PATIENCE_S)
     proxy.cut()
     return ack
 

@@ -1,5 +1,6 @@
 """The two distributions, built from this tree and installed into empty environments."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -30,6 +31,35 @@ with Client(sys.argv[1]) as client:
     print(message.fairness_key, message.payload.decode(), stats.summary.depth)
     assert not [name for name in sys.modules if name.split(".")[0] == "grpc"], "grpcio is not needed"
 """
+
+
+APP = """
+from fila.jobs import App
+
+app = App()
+
+
+@app.task
+def greet(name):
+    print(name)
+"""
+
+#: What needs an extra: the command, and the line that names the extra.
+NEEDS = {
+    ("reconcile", "worker"): r"fila reconcile needs the package [\w.]+: pip install 'fila\[reconcile\]'",
+    ("reconcile", "status"): r"fila reconcile needs the package [\w.]+: pip install 'fila\[reconcile\]'",
+    ("pipeline", "sample", "data"): r".* need.* the package [\w.]+.*: pip install 'fila\[spark\]'.*",
+    (
+        "pipeline",
+        "fairness",
+        "--journal",
+        "j",
+        "--out",
+        "o",
+    ): r".* need.* the package .*: pip install 'fila\[spark\]'.*",
+    ("journal", "export", "j.parquet"): r"fila journal export needs .* pyarrow: pip install 'fila-client\[export\]'",
+    ("worker", "shop:app"): r".*the package redis is not installed: pip install 'fila-client\[redis\]'",
+}
 
 
 def run(*command, **options):
@@ -70,6 +100,17 @@ def environment(folder, *requirements):
     return python
 
 
+def assert_missing_extras_are_named(python, folder):
+    """Each command whose extra is not installed says so in one line, without a traceback."""
+    (folder / "shop.py").write_text(APP)
+    for command, line in NEEDS.items():
+        env = {**os.environ, "FILA_JOBS_URL": "redis://127.0.0.1:1/0"}
+        done = run(python.with_name("fila"), *command, cwd=folder, env=env)
+        assert re.fullmatch(rf"Error: {line}\n", done.stderr), (command, done.stderr)
+        assert done.returncode in {1, 3}
+    assert run(python.with_name("fila"), "--help").returncode == 0
+
+
 def test_the_client_holds_no_file_of_the_broker(wheels):
     """Each file is in one distribution; those of the client are in folders that LICENSING.md names as Apache-2.0."""
     client, whole = modules_of(wheels[CLIENT]), modules_of(wheels[WHOLE])
@@ -105,9 +146,7 @@ def test_the_client_alone_talks_to_a_broker(wheels, tmp_path, protobuf):
         assert run(python, "-c", "import fila; print(fila.__version__)").stdout.strip()
         listed = run(python.with_name("fila"), "--addr", server.addr, "queue", "list")
         assert "orders" in listed.stdout
-    missing = run(python.with_name("fila"), "reconcile", "worker", cwd=tmp_path)
-    assert missing.returncode == 1
-    assert "pip install 'fila[reconcile]'" in missing.stderr
+    assert_missing_extras_are_named(python, tmp_path)
 
 
 def test_a_bare_install_of_all_says_what_the_server_needs(wheels, tmp_path):
@@ -118,3 +157,4 @@ def test_a_bare_install_of_all_says_what_the_server_needs(wheels, tmp_path):
     assert server.returncode == 1
     assert re.fullmatch(r"Error: the server needs the package \w+: pip install 'fila\[server\]'\n", server.stderr)
     assert run(python.with_name("fila-server"), "--help").returncode == 0
+    assert_missing_extras_are_named(python, tmp_path)

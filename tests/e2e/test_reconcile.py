@@ -43,6 +43,7 @@ incomplete_retries = 5
 [platforms.clipshare]
 base_url = "{url}/clipshare"
 token = "{token}"
+internal = true
 """
 
 CLAIMS = {

@@ -33,7 +33,7 @@ def test_a_part_that_is_missing_is_told(client, queue):
     client.create_queue(queue)
     transaction = client.transaction(queue, 1)
     part = transaction.stage(queue, [b"x"])
-    with pytest.raises(NotStagedError, match="Stage it again"):
+    with pytest.raises(NotStagedError, match="stage the part again"):
         transaction.commit([part, StagedPart("nobody", 5)])
     with pytest.raises(NotStagedError):
         transaction.commit([StagedPart(part.part, 2)])

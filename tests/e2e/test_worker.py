@@ -161,12 +161,12 @@ def test_jobs_are_run_and_finished_when_nobody_reads_the_log_any_more(folder, en
 @pytest.mark.parametrize(
     "target, code, text",
     [
-        ("shop", 2, "is not MODULE:APP"),
-        ("nowhere:app", 1, "there is no module 'nowhere'"),
+        ("shop", 2, "is not of the form MODULE:APP"),
+        ("nowhere:app", 1, "module 'nowhere' is neither in the current folder nor installed"),
         ("shop:nothing", 1, "is nothing, not a fila.jobs.App"),
         ("shop:write", 1, "is a Task, not a fila.jobs.App"),
-        ("bad:app", 1, "bad cannot be imported: ZeroDivisionError"),
-        ("needy:app", 1, "needs a module that is not there: missing_thing"),
+        ("bad:app", 1, "cannot import bad: ZeroDivisionError"),
+        ("needy:app", 1, "imports the module missing_thing, which is not installed"),
     ],
 )
 def test_an_app_that_cannot_be_run_is_one_clear_line(folder, target, code, text):

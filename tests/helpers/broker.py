@@ -15,10 +15,10 @@ from fila.broker.commands import (
     ExtendGroup,
     Failure,
     Incoming,
+    Location,
     Nack,
     Outcome,
     Parting,
-    Place,
     Produced,
     Purge,
     Redrive,
@@ -27,12 +27,12 @@ from fila.broker.commands import (
     UpdateQueue,
 )
 from fila.broker.engine import Engine
+from fila.broker.grants import token_text
 from fila.broker.journal import Journal
 from fila.broker.queue import QueueState
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
 from fila.broker.search import Query, Search, finish
-from fila.broker.settle import token_text
 from fila.broker.state import BrokerState
 from fila.broker.stats import KeyOrder, QueueStats, look
 from fila.config import JournalConfig, LimitsConfig, LuaConfig, SchedulerConfig
@@ -41,8 +41,8 @@ from fila.core.errors import BrokerError, StoreBusy, StoreFailed, StoreFull
 from fila.core.hands import Hands
 from fila.core.leases import Grant
 from fila.storage.base import Batch, Family, Storage
-from fila.storage.codec import QueueRecord
 from fila.storage.memory import MemoryStorage
+from fila.storage.records import QueueRecord
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -147,7 +147,7 @@ def incoming(
     """A message as the server hands it in. The body stands for encoded headers and payload."""
     if payload_bytes is not None:
         return Incoming(queue, headers or {}, body, payload_bytes, **rest)
-    return Incoming(queue, headers or {}, body, len(body), kind=repr(headers or {}).encode(), **rest)
+    return Incoming(queue, headers or {}, body, len(body), header_bytes=repr(headers or {}).encode(), **rest)
 
 
 def digest_of(messages: Iterable[Incoming]) -> int:
@@ -241,10 +241,10 @@ class Driver:
             raise outcome
         return outcome
 
-    def find(self, queue: str, *, most: int = 1000, **query: Any) -> list[Place]:
+    def find(self, queue: str, *, most: int = 1000, **query: Any) -> list[Location]:
         """Messages of a queue that fit, in order."""
         search = Search(self.store, self.queue(queue), Query(**query))
-        return [match.place for match in finish(search.next(most, 1 << 30))]
+        return [match.location for match in finish(search.next(most, 1 << 30))]
 
     def redrive(self, queue: str, **query: Any) -> int:
         """Send dead letters back; how many."""
@@ -255,10 +255,10 @@ class Driver:
         return self._sweep(Purge, queue, query)
 
     def _sweep(self, command: type[Redrive | Purge], queue: str, query: dict[str, Any]) -> int:
-        places, done = self.find(queue, **query), 0
-        while places:
-            swept: Swept = self.ask(partial(command, queue, places))
-            places = [place for place in places if place.seq > swept.last]
+        locations, done = self.find(queue, **query), 0
+        while locations:
+            swept: Swept = self.ask(partial(command, queue, locations))
+            locations = [location for location in locations if location.seq > swept.last]
             done += swept.done
         return done
 
@@ -361,11 +361,11 @@ def snapshot_of(queue: QueueState, now: int) -> dict[str, Any]:
         "dedup": {key: entry for key, entry in queue.dedup._by_key.items() if entry[1] > now},
         "consumers": [(one.number, one.in_flight, one.max_in_flight) for one in queue.consumers.all()],
         "holders": {seq: grant.consumer for grant in queue.leases.grants() for seq in grant.members},
-        "ring": [(key.name, key.deficit, key.place, key.ready, key.live) for key in queue.drr.order()],
+        "ring": [(key.name, key.deficit, key.ring, key.ready, key.live) for key in queue.drr.order()],
         "keys": {key.name: (key.weight, key.live, key.ready, key.delivered) for key in queue.keys.values()},
         "counters": asdict(queue.counters),
         "suspicion": dict(queue.suspicion),
-        "suspects": [(key.name, key.deficit, key.place, key.ready) for key in queue.suspects.drr.order()],
+        "suspects": [(key.name, key.deficit, key.ring, key.ready) for key in queue.suspects.drr.order()],
         "parked": (queue.drr.parked, queue.suspects.drr.parked),
         "lines": [
             {

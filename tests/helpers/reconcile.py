@@ -1,7 +1,7 @@
 """Makers of reports and attempts for the tests of reconciliation."""
 
 from fila.reconcile.domain.classify import classify, explain
-from fila.reconcile.domain.models import Claim, Fetched, Observation, Post, Reason, Report
+from fila.reconcile.domain.models import ClaimedMetrics, Fetched, Observation, Post, Reason, Report
 from fila.reconcile.domain.settings import DEFAULTS
 from fila.reconcile.domain.trust import deltas
 from fila.reconcile.store import Attempt, Submission, new_report_id
@@ -13,7 +13,7 @@ OVERCLAIMED = (400, 100, 10)
 
 
 def submission(affiliate="ada", post="p-1", claim=MATCHED, key=None, platform="clipshare"):
-    report = Report(new_report_id(), Post(platform, post, affiliate, "spring"), Claim(*claim), NOW)
+    report = Report(new_report_id(), Post(platform, post, affiliate, "spring"), ClaimedMetrics(*claim), NOW)
     return Submission(report, correlation_id="c-1", idempotency_key=key)
 
 
@@ -27,7 +27,7 @@ def attempt(report, number=1, observed=MATCHED, retry_at_ms=None, at_ms=NOW, fai
         at_ms=at_ms,
         seen=fetched.observation,
         verdict=verdict,
-        explanation=explain(report.claim, fetched.observation, verdict),
+        explanation=explain(report.claimed, fetched.observation, verdict),
         delta_bp=deltas(DEFAULTS)[verdict.status],
         retry_at_ms=retry_at_ms,
         alerts=DEFAULTS.alerts,

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import fila.spark
-from fila.spark.connector.claims import ClaimReader
-from fila.spark.connector.datasource import FilaDataSource
-from fila.spark.connector.sink import StreamWriter
 from fila.spark.session import open_session
+from fila.spark.sink import StreamWriter
+from fila.spark.source import FilaDataSource
+from fila.spark.stream_reader import QueueStreamReader
 
 # Starts sooner, at the price of code that is compiled less well.
 _JAVA = (
@@ -33,16 +33,16 @@ points, checkpoint = options["points"], options["checkpoint"]
 
 
 def reached(point):
-    place = Path(points) / point
+    path = Path(points) / point
     try:
-        place.with_suffix(".armed").rename(place.with_suffix(".reached"))
+        path.with_suffix(".armed").rename(path.with_suffix(".reached"))
     except FileNotFoundError:
         return
-    while not place.with_suffix(".go").exists():
+    while not path.with_suffix(".go").exists():
         time.sleep(0.01)
 
 
-class Reader(ClaimReader):
+class Reader(QueueStreamReader):
     def latestOffset(self, start, limit):  # noqa: N802 - Spark's name
         if start["claim"]:
             # What is acked by this call is in Spark's log of commits. It is not a promise of Spark's, so it is guarded.

@@ -125,7 +125,7 @@ def test_small_parts_of_many_requests(server, attack, connections, calls, size):
 def test_responses_that_nobody_takes(filled, attack, window, calls):
     """The store is read when the window is open, and no more than there is room for."""
     request = pb.ReadQueueRequest(queue="large").SerializeToString()
-    with attack("reads of 4 MiB messages that nobody takes", f"{calls} calls, windows of {window}") as run:
+    with attack("reads of 4 MiB messages that the peer does not take", f"{calls} calls, windows of {window}") as run:
         peer = patient(filled, greet=False)
         peer.send(frames.PREFACE, frames.settings({frames.INITIAL_WINDOW_SIZE: window}))
         for _ in range(calls):

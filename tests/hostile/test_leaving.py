@@ -18,7 +18,7 @@ def test_a_consumer_that_leaves_all_that_it_may_hold(server, attack, handed):
         client.enqueue_many("q", [b"x" * 100] * MOST)
         times = 1 if handed else 3
         amount = f"{times} x 65,535, " + ("handed out" if handed else "prefetched")
-        with attack("a consumer that leaves all that it holds", amount) as run:
+        with attack("a consumer that leaves while it holds many messages", amount) as run:
             for _ in range(times):
                 with client.consume("q", max_in_flight=MOST) as consumer:
                     eventually(lambda consumer=consumer: consumer.waiting == MOST, "all is prefetched", 120)

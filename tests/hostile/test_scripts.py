@@ -81,7 +81,7 @@ def test_a_slow_hook_decides_everything_and_delays_nobody_else(server, attack):
 
 
 def test_trials_without_end_hold_nobody_up(server, attack):
-    with Client(server.addr, timeout=60) as client, attack("trials of endless hooks", "8 calls") as run:
+    with Client(server.addr, timeout=60) as client, attack("dry runs of endless hooks", "8 calls") as run:
         client.create_queue("q")
         client.enqueue_many("q", [OutgoingMessage(b"", {"n": "1"}) for _ in range(50)])
         endless = "function on_enqueue() while true do end end function on_failure() while true do end end"

@@ -21,15 +21,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from fila.broker.attempts import HISTORY
+from fila.broker.backoff import RETRY_AFTER_FAILURE, STALL_PAUSE
 from fila.broker.commands import (
     AckGroup,
     CreateQueue,
     DeleteQueue,
     Enqueue,
     ExtendGroup,
+    Location,
     Nack,
     Parting,
-    Place,
     Produced,
     Purge,
     Redrive,
@@ -37,9 +39,9 @@ from fila.broker.commands import (
     Settle,
     UpdateQueue,
 )
-from fila.broker.engine import BUSY_PAUSE, RETRY_AFTER_FAILURE, SILENT_AFTER, SWEEP_EVERY
-from fila.broker.failure import HISTORY
-from fila.broker.settle import token_text
+from fila.broker.engine import SWEEP_EVERY
+from fila.broker.grants import token_text
+from fila.broker.producers import SILENT_AFTER
 from fila.config import LimitsConfig
 from fila.core.errors import (
     BrokerError,
@@ -463,10 +465,10 @@ class BrokerMachine(RuleBasedStateMachine):
         self.submit("purge", (name, places), lambda reply: Purge(name, places, reply))
         self.tick_on(ticks)
 
-    def find(self, name: str) -> list[Place]:
+    def find(self, name: str) -> list[Location]:
         """The messages of a queue as a search finds them now; they may be elsewhere when their tick comes."""
         if not self.queues.get(name, Queue()).messages:
-            return [Place(1, "x", 5, State.READY, 0)]
+            return [Location(1, "x", 5, State.READY, 0)]
         places = self.driver.find(name)
         assert [place.seq for place in places] == sorted(self.queues[name].messages)
         return places
@@ -515,7 +517,7 @@ class BrokerMachine(RuleBasedStateMachine):
         ahead, rest = self.of_next_tick()
         handed = {id(one): len(one.got) for one in self.recipients}
         rested = driver.now >= self.resting_until
-        driver.engine._stall = None  # how long it is waited for is tested by itself
+        driver.engine._backoff.succeeded()  # how long it is waited for is tested by itself
         driver.store.stalls = 1
         driver.tick()
         if driver.store.stalls:  # there was nothing to write, so it was a tick like any other
@@ -526,7 +528,7 @@ class BrokerMachine(RuleBasedStateMachine):
         assert all(len(one.got) == handed[id(one)] for one in self.recipients)
         assert all(pending.answers == [] for pending in ahead)
         self.pending = ahead + rest
-        self.put_off_until = driver.now + BUSY_PAUSE
+        self.put_off_until = driver.now + STALL_PAUSE
         if rested and not (ahead and ahead[0].what in ALONE):
             self.note_sweep()
         return None
@@ -624,7 +626,7 @@ class BrokerMachine(RuleBasedStateMachine):
         else:
             self.queues[name].paused = paused
 
-    def do_redrive(self, pending: Pending, name: str, places: list[Place], events: dict[int, str], _: Any) -> None:
+    def do_redrive(self, pending: Pending, name: str, places: list[Location], events: dict[int, str], _: Any) -> None:
         if name not in self.queues:
             return expect_error(pending, QueueNotFound)
         if not name.endswith(DEAD):
@@ -638,13 +640,13 @@ class BrokerMachine(RuleBasedStateMachine):
             events[seq] = "redrive"
         return None
 
-    def do_purge(self, pending: Pending, name: str, places: list[Place], events: dict[int, str], _: Any) -> None:
+    def do_purge(self, pending: Pending, name: str, places: list[Location], events: dict[int, str], _: Any) -> None:
         if name not in self.queues:
             return expect_error(pending, QueueNotFound)
         events.update(dict.fromkeys(self.take_waiting(pending, name, places), "purge"))
         return None
 
-    def take_waiting(self, pending: Pending, name: str, places: list[Place]) -> dict[int, Message]:
+    def take_waiting(self, pending: Pending, name: str, places: list[Location]) -> dict[int, Message]:
         """Those that were found and wait still or again: not leased, and under no other delay than they were."""
         messages, taken = self.queues[name].messages, {}
         for place in places:
@@ -809,6 +811,8 @@ class BrokerMachine(RuleBasedStateMachine):
 
     def do_return(self, _: Pending, recipient: Recipient, parting: Parting, events: dict[int, str], __: Any) -> None:
         """What was never handed gains no attempt, and only what was handed alone may die of it."""
+        if parting is Parting.KEPT:
+            return  # its leases last, and its holder is remembered: see `was_handed`
         messages = self.queues[recipient.queue].messages if recipient.queue in self.queues else {}
         held = {
             seq: one

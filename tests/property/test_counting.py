@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from fila.broker import explain as explaining
 from fila.broker.commands import SetConfig, UpdateQueue
 from fila.broker.explain import explain, next_of, search
-from fila.cli.top import Looks
-from fila.client.admin import Admin
+from fila.cli.top import Samples
+from fila.client.stats import StatsCalls
 from fila.core import drained
-from fila.server.admin import write_stats
+from fila.server.stats_codec import write_stats
 from fila.telemetry import catalog
 from fila.telemetry.watch import Bounds, Watch
 from tests.helpers.broker import MS, SECOND, Driver, incoming, stats_of
@@ -27,19 +27,21 @@ WEIGHTS = {"a": 1, "b": 2, "c": 5}
 LOOK_S = 10
 
 
-class Users(Admin):
+class Users(StatsCalls):
     """What a user of the SDK is told, without a network."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._stub = SimpleNamespace(GetStats=None)
+
+    def _admin(self):
+        return SimpleNamespace(call=self._call, stub=SimpleNamespace(GetStats=None))
 
     async def _call(self, _method, request):
         told = stats_of(self._driver.queue(request.queue), request.max_keys, self._driver.now, sort=request.sort)
         return await write_stats(told)
 
     def stats(self, queue="q", keys=100, sort="pending"):
-        return asyncio.run(self.queue_stats(queue, keys, sort))
+        return asyncio.run(self.queue_stats(queue, keys, sort=sort))
 
 
 class Model:
@@ -76,7 +78,7 @@ def test_everybody_who_counts_says_the_same(run, quantum):
     users, model = Users(driver), Model()
     watch = Watch(driver.state, driver.engine.load, lambda: driver.now, Bounds(10, 10, 10))
     client = SimpleNamespace(queue_stats=users.stats)
-    looks = Looks(client, "q", 100, "pending")
+    samples = Samples(client, "q", 100, "pending")
     before: Counter[str] = Counter()
     for event, key, count in run:
         if event == "send":
@@ -94,7 +96,7 @@ def test_everybody_who_counts_says_the_same(run, quantum):
             driver.ask(lambda reply: UpdateQueue("q", {"paused": False}, reply))
             driver.settle_down()
         else:
-            before = compare_top(looks, model, before)
+            before = compare_top(samples, model, before)
         compare(driver, users, watch, model)
 
 
@@ -116,13 +118,13 @@ def compare(driver, users, watch, model):
     assert {name: count for name, count in pending.items() if count} == dict(model.waiting)
 
 
-def compare_top(looks, model, before):
-    now = looks.look()
-    now.at = (looks.before.at if looks.before else 0.0) + LOOK_S
-    shares = looks.key_shares(now, "q")
+def compare_top(samples, model, before):
+    now = samples.take()
+    now.at = (samples.before.at if samples.before else 0.0) + LOOK_S
+    shares = samples.key_shares(now, "q")
     fresh = model.got - before
-    if looks.before is not None:
-        seen = {key.fairness_key for key in looks.before.stats["q"].keys}
+    if samples.before is not None:
+        seen = {key.fairness_key for key in samples.before.stats["q"].keys}
         for name in seen & set(fresh):
             assert shares[name] == pytest.approx(fresh[name] / fresh.total())
     return Counter(model.got)

@@ -167,4 +167,4 @@ def test_what_is_dropped_leaves_contiguous_numbers_that_begin_with_counts(steps)
             assert entries[0].kind in {Kind.COUNTED, Kind.STARTED}
             came = sum(entry.kind is Kind.ENQUEUED for entry in entries)
             went = sum(entry.kind is Kind.ACKED for entry in entries)
-            assert held + came - went == driver.queue("q").held
+            assert held + came - went == driver.queue("q").size

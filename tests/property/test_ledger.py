@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from fila.broker.commands import SetConfig
 from fila.core import ledger
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
 from fila.core.ledger import MAX_STEPS, Holdups, Ledger, Timeline, WaitSums
-from fila.core.pending import FairKey, Lane
 from fila.storage.journal import Kind
 from tests.helpers.broker import MS, SECOND, START, Driver, incoming
 from tests.helpers.journal import read_all

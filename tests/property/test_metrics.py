@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fila.core.errors import StoreFailed
@@ -84,9 +84,9 @@ class Count:
         if self.recipients:
             gone = self.recipients.pop()
             self.driver.leave(gone)
-            for seq, (holder, _) in list(self.held.items()):
-                if holder is gone:
-                    self.failed("returned", seq)
+            lost = [seq for seq, (holder, _) in self.held.items() if holder is gone]
+            for seq in lost:
+                self.failed("returned", seq, spared=len(lost) > 1)
 
     def ack(self, count):
         for seq in list(self.held)[:count]:
@@ -120,11 +120,12 @@ class Count:
             if self.driver.now - since >= VISIBILITY_MS * MS:
                 self.failed("expired", seq)
 
-    def failed(self, kind, seq):
+    def failed(self, kind, seq, *, spared=False):
+        """Spared: nothing dies of the loss of a consumer that held other messages as well (decision 12)."""
         self.counts[kind] += 1
         del self.held[seq]
         self.attempts[seq] += 1
-        if self.attempts[seq] == MAX_ATTEMPTS:
+        if self.attempts[seq] >= MAX_ATTEMPTS and not spared:
             self.counts["dead_lettered"] += 1
             self.dead.add(seq)
         else:
@@ -159,9 +160,13 @@ class Count:
         assert dict(samples[catalog.LEASES]) == {("q",): len(self.held), dead: 0}
         assert dict(samples[catalog.CONSUMERS])[("q",)] == len(self.recipients)
         assert dict(samples[catalog.WRITE_FAILURES])[()] == self.refused
-        ready = {self.key_of[seq] for seq in self.waiting} if not dict(samples[catalog.DELAYED])[("q",)] else None
-        if ready is not None:
-            assert dict(samples[catalog.ACTIVE_KEYS])[("q",)] == len(ready)
+        pending = Counter(self.key_of[seq] for seq in self.waiting)
+        delayed = dict(samples[catalog.DELAYED])[("q",)]
+        told = {key: count for (queue, key), count in samples[catalog.PENDING] if queue == "q"}
+        assert sum(told.values()) == len(self.waiting) - delayed
+        if not delayed:
+            assert dict(samples[catalog.ACTIVE_KEYS])[("q",)] == len(pending)
+            self.check_pending(told, pending)
         self.check_throttles(samples)
         self.check_keys({key: count for (queue, key), count in samples[catalog.THROUGHPUT] if queue == "q"})
         return samples
@@ -180,6 +185,9 @@ class Count:
     def check_keys(self, told):
         assert {key: count for key, count in told.items() if count} == dict(self.by_key)
 
+    def check_pending(self, told, pending):
+        assert {key: count for key, count in told.items() if count} == dict(pending)
+
 
 class CountFew(Count):
     """With fewer names than keys."""
@@ -194,15 +202,34 @@ class CountFew(Count):
             assert count >= before.get(key, 0) or key != OTHER
         self.before = told
 
+    def check_pending(self, told, pending):
+        assert all(count == pending[key] for key, count in told.items() if key != OTHER)
+
+
+#: One message is lost alone, then with another, then with three others: its attempts are used up, and it lives on.
+LOST_IN_COMPANY = [
+    ("join", 4),
+    ("enqueue", [("a", 700, "")] * 4),
+    ("join", 2),
+    ("join", 1),
+    ("fail", 0),
+    ("leave", 0),
+    ("leave", 0),
+    ("leave", 0),
+]
+
 
 @settings(max_examples=150)
 @given(STEPS)
+@example(LOST_IN_COMPANY)
+@example([*LOST_IN_COMPANY, ("join", 1), ("nack", 1), ("look", 0)])
 def test_counters_levels_and_keys_agree_with_a_count(steps):
     Count(top_keys=len(KEYS)).run(steps)
 
 
 @settings(max_examples=100)
 @given(STEPS)
+@example(LOST_IN_COMPANY)
 def test_with_more_keys_than_names_nothing_counts_twice_and_the_rest_never_shrinks(steps):
     count = CountFew(top_keys=2)
     count.run(steps)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fila.broker import stats
@@ -22,6 +22,7 @@ events = st.lists(
 
 
 @given(events)
+@example([(event, "a", 0) for event in ("send", "join", "leave", "join", "nack", "leave")])
 def test_every_figure_is_a_count(run):
     """Depth, delayed, in flight, runnable, ages, keys, shares and consumers."""
     driver = Driver()

@@ -98,11 +98,11 @@ def test_any_bytes_of_a_server_are_taken_or_end_the_connection(said, piece):
     ours, _ = pair.open()
     stream = b"".join(said)
     for at in range(0, len(stream), piece):
-        pair.client.receive(stream[at : at + piece], 0.0)
+        pair.hear(stream[at : at + piece])
     assert pair.client.closed == (pair.client.failure is not None)
     if pair.client.closed:
         assert not pair.client.streams
-        assert any(each[0] == "lost" for each in ours.told) or ours.remote_closed
+        assert any(each[0] == "lost" for each in pair.log.of(ours)) or ours.remote_closed
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,12 +1,20 @@
-"""One Spark session for all tests here. `make test` runs them in a process of their own, so that one JVM is started."""
+"""One Spark session and one broker for all tests here.
 
+`make test` runs them in a process of their own, so that one JVM is started.
+"""
+
+import itertools
 import os
 
 import pytest
 
+from fila import Client
 from fila.spark.errors import SparkMissing
 from fila.spark.session import open_session
+from fila.testing import ServerProcess
 from tests.helpers.spark import COMPILED, QUICK
+
+_numbers = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items):
@@ -35,3 +43,22 @@ def compiled(spark):
     yield spark
     for name in COMPILED:
         spark.conf.set(name, QUICK[name])
+
+
+@pytest.fixture(scope="session")
+def broker():
+    with ServerProcess(config="[journal]\nenabled = true\n") as server:
+        yield server
+
+
+@pytest.fixture
+def client(broker):
+    with Client(broker.addr, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def queue(client):
+    name = f"q{next(_numbers)}"
+    client.create_queue(name)
+    return name

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from tests.helpers.spark_crash import Trial, need_java
-from tests.spark.test_bulk import metric, report, write_csv, write_parquet
+from tests.helpers.spark_reports import metric, of_now, report, write_csv, write_parquet
 
 CLUSTER = "local-cluster[2,1,1024]"
 
@@ -37,9 +37,9 @@ def test_a_stream_outlives_executors_and_broker_and_a_driver_that_is_killed_goes
 
 @pytest.mark.slow
 def test_bulk_reconciliation_runs_on_executors(tmp_path):
-    write_parquet(tmp_path / "reports" / "a.parquet", [report(n, 1000 + n) for n in range(200)])
-    write_csv(tmp_path / "metrics" / "a.csv", [metric(n) for n in range(150)])
-    command = [sys.executable, "-m", "fila.spark.jobs.reconcile", "--master", CLUSTER]
+    write_parquet(tmp_path / "reports" / "a.parquet", of_now(report(n, 1000 + n) for n in range(200)))
+    write_csv(tmp_path / "metrics" / "a.csv", of_now(metric(n) for n in range(150)))
+    command = [sys.executable, "-m", "fila.pipelines.submit.reconcile", "--master", CLUSTER]
     command += [f"--{name}={tmp_path / name}" for name in ("reports", "metrics", "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ A write that fails is not applied. Reads always work.
 from collections.abc import Callable, Iterator, Sequence
 
 from fila.core.errors import StoreFailed, StoreFull
-from fila.storage.base import Batch, Family, Storage
+from fila.storage.base import Batch, Family, Notice, Storage
 
 
 def _failure() -> StoreFailed:
@@ -41,6 +41,17 @@ class FaultyStorage:
     def break_now(self) -> None:
         """Refuse every further write until `heal`."""
         self._fail_after = self.writes
+
+    @property
+    def node(self) -> int:
+        return self.inner.node
+
+    @property
+    def notices(self) -> list[Notice]:
+        return self.inner.notices
+
+    def check(self) -> None:
+        self.inner.check()
 
     def write(self, batch: Batch) -> None:
         self.writes += 1

@@ -18,14 +18,19 @@ class Proxy:
         self._refusing = False
         self.swallows_requests = False
         self.swallows_answers = False
-        self.swallowed = threading.Event()
-        """Set when something was lost."""
+        self._swallowed = b""
+        self._changed = threading.Condition()
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def addr(self) -> str:
         host, port = self._listener.getsockname()
         return f"{host}:{port}"
+
+    def wait_until_swallowed(self, content: bytes, timeout: float) -> bool:
+        """Wait until something that contains this was lost. Reports, pings and the like are lost beside it."""
+        with self._changed:
+            return self._changed.wait_for(lambda: content in self._swallowed, timeout)
 
     def cut(self) -> None:
         """Break all connections, and refuse new ones until `mend`."""
@@ -38,7 +43,8 @@ class Proxy:
     def mend(self) -> None:
         """Let everything through again."""
         self.swallows_requests = self.swallows_answers = False
-        self.swallowed.clear()
+        with self._changed:
+            self._swallowed = b""
         self._refusing = False
 
     def __enter__(self) -> "Proxy":
@@ -76,10 +82,15 @@ class Proxy:
         with suppress(OSError):
             while data := source.recv(1 << 16):
                 if self.swallows_requests if requests else self.swallows_answers:
-                    self.swallowed.set()
+                    self._swallow(data)
                 else:
                     sink.sendall(data)
         _break(pair)
+
+    def _swallow(self, data: bytes) -> None:
+        with self._changed:
+            self._swallowed += data
+            self._changed.notify_all()
 
 
 def _break(pair: tuple[socket.socket, socket.socket]) -> None:

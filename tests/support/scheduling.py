@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from fila.core.drr import Drr, Selection
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane, Taken
 from fila.core.lines import Line, Lines
-from fila.core.pending import FairKey, Lane, Taken
 from fila.core.throttle import Limit, ThrottleManager
 
 NORMAL = 5
@@ -105,7 +106,7 @@ class Rings:
             "keys": {
                 key.name: (
                     key.deficit,
-                    key.place,
+                    key.ring,
                     key.weight,
                     key.ready,
                     dict(key.costs or {}),

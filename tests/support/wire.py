@@ -1,62 +1,94 @@
 """Both ends of a connection without a network, and frames as a hostile peer would write them."""
 
 from fila.wire import frames, headers
-from fila.wire.connection import Connection, Limits
+from fila.wire.client_connection import ClientConnection
+from fila.wire.events import (
+    HeadersReceived,
+    MessageReceived,
+    PeerChanged,
+    RequestReceived,
+    StreamEnded,
+    StreamLost,
+    StreamRefused,
+    StreamReset,
+    StreamWritable,
+)
+from fila.wire.limits import Limits
+from fila.wire.server_connection import ServerConnection
 from fila.wire.stream import Stream
 
 GREETING = frames.PREFACE + frames.settings({})
 BEGINNING = ((b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/s/M"))
-REQUEST = headers.encode([*BEGINNING, (b"content-type", b"application/grpc")])
+REQUEST_HEADERS = (*BEGINNING, (b"content-type", b"application/grpc"))
+REQUEST = headers.encode(REQUEST_HEADERS)
 
 
-class Recorder(Stream):
-    """A stream that writes down what it is told."""
+class Log:
+    """The events of one end of a connection."""
 
-    __slots__ = ("connection", "told")
+    def __init__(self):
+        self.events = []
 
-    def __init__(self, request=()):
-        super().__init__()
-        self.told = [("request", request)] if request else []
+    def of(self, stream):
+        """What happened to a stream, in short."""
+        return [
+            SHORT[type(event)](event)
+            for event in self.events
+            if not isinstance(event, PeerChanged) and event.stream is stream
+        ]
 
-    def got_headers(self, headers, end):
-        self.told.append(("headers", headers, end))
 
-    def readable(self):
-        self.told.append("readable")
-
-    def writable(self):
-        self.told.append("writable")
-
-    def refused(self, error):
-        self.told.append(("refused", error.code))
-
-    def lost(self, code, text):
-        self.told.append(("lost", code))
+SHORT = {
+    RequestReceived: lambda event: ("request", event.headers),
+    HeadersReceived: lambda event: ("headers", event.headers, event.end),
+    MessageReceived: lambda _: "readable",
+    StreamEnded: lambda _: "ended",
+    StreamWritable: lambda _: "writable",
+    StreamRefused: lambda event: ("refused", event.code),
+    StreamReset: lambda event: ("lost", event.code),
+    StreamLost: lambda _: ("lost", None),
+}
 
 
 class Server:
     """The server's end."""
 
     def __init__(self, **limits):
-        self.accepted = []
-        self.connection = Connection(Limits(**limits), self._accept)
+        self.log = Log()
+        self.connection = ServerConnection(Limits(**limits))
+        self.connection.on_granted = lambda stream: self.handle(self.connection.grant(stream))
         self.said = bytearray()
         self.now = 0.0
 
-    def _accept(self, request):
-        self.accepted.append(Recorder(request))
-        return self.accepted[-1]
-
     def hear(self, *data):
         for each in data:
-            self.connection.receive(each, self.now)
+            self.handle(self.connection.receive(each, self.now))
+            account = self.connection.account
+            if account is not None and account.over:
+                account.quota.relieve(account)
         return self
+
+    def handle(self, events):
+        self.log.events += events
+        while self.connection.sender.pump_again:
+            self.log.events += self.connection.pump()
+
+    @property
+    def accepted(self):
+        return [event.stream for event in self.log.events if isinstance(event, RequestReceived)]
+
+    def evict(self):
+        """As the connection of a server does."""
+        stream = self.connection.largest
+        if self.connection.closed or stream is None or not stream.memory.held:
+            return False
+        self.handle(self.connection.evict(stream))
+        self.connection.reset(stream, frames.ENHANCE_YOUR_CALM)
+        return True
 
     def take(self):
         """What it has to say since the last time."""
-        said = b"".join(self.connection.out)
-        self.connection.out = []
-        return said
+        return b"".join(self.connection.take_output())
 
     @property
     def verdict(self):
@@ -108,22 +140,26 @@ class Pair:
 
     def __init__(self, client=None, server=None):
         self.server = Server(**(server or {}))
-        self.client = Connection(Limits(**(client or {})))
+        self.client = ClientConnection(Limits(**(client or {})))
+        self.log = Log()
         self.exchange()
 
     def exchange(self, piece=1 << 30):
         """Until neither has anything to say, in pieces of so many bytes."""
         while self.client.out or self.server.connection.out:
-            to_server = b"".join(self.client.out)
-            self.client.out = []
+            to_server = b"".join(self.client.take_output())
             for at in range(0, len(to_server), piece):
                 self.server.hear(to_server[at : at + piece])
             to_client = self.server.take()
             for at in range(0, len(to_client), piece):
-                self.client.receive(to_client[at : at + piece], 0.0)
+                self.hear(to_client[at : at + piece])
+
+    def hear(self, data):
+        """What the client hears."""
+        self.log.events += self.client.receive(data, 0.0)
 
     def open(self):
-        stream = Recorder()
+        stream = Stream()
         self.client.open(stream, REQUEST)
         self.exchange()
         return stream, self.server.accepted[-1]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from fila.core.pending import Lane, Taken
+from fila.core.lane import Lane, Taken
 from fila.core.throttle import Limit
 from tests.support.scheduling import NORMAL, Rings
 

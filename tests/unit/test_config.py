@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila import config
-from fila.config import Config, ConfigError, LimitsConfig, ServerConfig, load
+from fila.config import Config, LimitsConfig, ServerConfig, load, loading
+from fila.settings import SettingsError
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "fila.toml.example"
 DEFAULTS = asdict(Config())
@@ -20,7 +20,7 @@ NUMBERS = [(section, key) for section, key in KEYS if isinstance(DEFAULTS[sectio
 def nowhere(tmp_path, monkeypatch):
     """No test reads a configuration that happens to lie about."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(config, "SEARCH_PATHS", (Path("fila.toml"), tmp_path / "etc" / "fila.toml"))
+    monkeypatch.setattr(loading, "SEARCH_PATHS", (Path("fila.toml"), tmp_path / "etc" / "fila.toml"))
 
 
 def written(text: str, path: str = "some.toml") -> Path:
@@ -31,7 +31,7 @@ def written(text: str, path: str = "some.toml") -> Path:
 
 
 def refusal(text: str | None = None, **environ: str) -> str:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(SettingsError) as caught:
         load(None if text is None else written(text), environ)
     return str(caught.value)
 
@@ -76,7 +76,7 @@ def test_a_number_is_taken_or_refused_the_same_way_from_file_variable_and_code(w
     def outcome(make):
         try:
             return getattr(getattr(make(), section), key)
-        except ConfigError:
+        except SettingsError:
             return "refused"
 
     def in_code():
@@ -143,13 +143,13 @@ def test_a_bad_value_in_the_file_is_refused_even_where_a_variable_overrides_it()
 
 def test_an_unknown_key_is_refused_by_name_with_the_known_ones():
     message = refusal('[server]\nlisten = "x"')
-    known = "listen_addr, shutdown_grace_ms, stay_awake_us, max_connections, max_peer_connections, max_held_bytes"
-    known += ", slow_turn_ms"
+    known = "listen_addr, insecure, shutdown_grace_ms, stay_awake_us, max_connections, max_peer_connections"
+    known += ", max_held_bytes, slow_turn_ms"
     assert message == f"some.toml: unknown key server.listen: expected one of {known} (did you mean listen_addr?)"
 
 
 def test_an_unknown_section_is_refused_by_name():
-    assert refusal("[servers]").startswith("some.toml: unknown section 'servers': expected one of server, storage")
+    assert refusal("[servers]").startswith("some.toml: unknown section 'servers': expected one of server, tls, storage")
 
 
 def test_a_section_must_be_a_table():
@@ -197,18 +197,18 @@ def test_malformed_toml_is_refused_with_file_and_line():
 
 def test_a_file_that_is_not_text_is_refused():
     Path("binary.toml").write_bytes(b"[log]\n\xff\xfe")
-    with pytest.raises(ConfigError, match=r"binary\.toml: not UTF-8 text \(at byte 6\)"):
+    with pytest.raises(SettingsError, match=r"binary\.toml: not UTF-8 text \(at byte 6\)"):
         load(Path("binary.toml"), {})
 
 
 def test_a_named_file_that_is_missing_is_refused_not_replaced_by_defaults():
-    with pytest.raises(ConfigError, match=r"cannot read nope\.toml: No such file"):
+    with pytest.raises(SettingsError, match=r"cannot read nope\.toml: No such file"):
         load(Path("nope.toml"), {})
 
 
 def test_a_searched_file_that_cannot_be_read_is_refused_not_skipped():
     Path("fila.toml").mkdir()
-    with pytest.raises(ConfigError, match=r"cannot read fila\.toml: Is a directory"):
+    with pytest.raises(SettingsError, match=r"cannot read fila\.toml: Is a directory"):
         load(None, {})
 
 
@@ -220,11 +220,11 @@ def test_the_tree_is_frozen_and_takes_no_new_names():
 
 
 def test_a_bad_value_set_in_code_is_refused():
-    with pytest.raises(ConfigError, match=r"LimitsConfig\.max_headers = -1: expected a whole number from 0"):
+    with pytest.raises(SettingsError, match=r"LimitsConfig\.max_headers = -1: expected a whole number from 0"):
         LimitsConfig(max_headers=-1)
 
 
 @given(st.text() | st.binary() | st.integers() | st.none() | st.floats())
 def test_anything_as_an_address_is_either_taken_or_refused_clearly(value):
-    with suppress(ConfigError):
+    with suppress(SettingsError):
         assert ServerConfig(listen_addr=value).listen_addr == value

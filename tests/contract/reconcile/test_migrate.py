@@ -12,7 +12,7 @@ from fila.reconcile.store.tables import Base
 
 def test_from_nothing_to_what_the_program_expects(empty_url):
     engine = open_engine(empty_url)
-    assert upgrade(engine) == "0001"
+    assert upgrade(engine) == "0002"
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
     engine.dispose()
@@ -36,7 +36,7 @@ def test_many_who_start_at_once_do_not_get_in_each_others_way(empty_url):
         return version
 
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(start, range(4))) == {"0001"}
+        assert set(pool.map(start, range(4))) == {"0002"}
 
 
 def test_a_new_file_that_somebody_is_about_to_write_is_waited_for(tmp_path):
@@ -49,7 +49,7 @@ def test_a_new_file_that_somebody_is_about_to_write_is_waited_for(tmp_path):
         with pytest.raises(TimeoutError):
             starting.result(timeout=0.2)
         other.execute("COMMIT")
-        assert starting.result(timeout=60) == "0001"
+        assert starting.result(timeout=60) == "0002"
     engine.dispose()
     other.close()
 
@@ -76,7 +76,7 @@ def test_a_database_of_a_later_version_is_refused(url):
     engine = open_engine(url)
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(StoreError, match="later than this program knows"):
+    with pytest.raises(StoreError, match="newer than this program supports"):
         upgrade(engine)
     engine.dispose()
 

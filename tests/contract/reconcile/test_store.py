@@ -151,67 +151,67 @@ class TestAttempts:
 class TestAgenda:
     def test_a_report_whose_job_was_lost_is_due_again(self, store):
         report = taken(store)
-        assert store.agenda.take_due(NOW + 59_999, 10, missed=True) == []
-        [due] = store.agenda.take_due(NOW + 60_000, 10, missed=True)
+        assert store.due_reports.take(NOW + 59_999, 10, missed=True) == []
+        [due] = store.due_reports.take(NOW + 60_000, 10, missed=True)
         assert (due.report_id, due.attempt, due.affiliate_id) == (report.report_id, 1, "ada")
-        assert store.agenda.take_due(NOW + 60_000, 10, missed=True) == []
-        assert len(store.agenda.take_due(NOW + 120_000, 10, missed=True)) == 1
+        assert store.due_reports.take(NOW + 60_000, 10, missed=True) == []
+        assert len(store.due_reports.take(NOW + 120_000, 10, missed=True)) == 1
 
     @pytest.mark.parametrize("missed", [True, False])
     def test_a_retry_is_due_at_its_time(self, store, missed):
         report = taken(store)
         store.attempts.record(missing(report, retry_at_ms=NOW + HOUR_MS))
-        assert store.agenda.take_due(NOW + HOUR_MS - 1, 10, missed=missed) == []
-        assert [due.attempt for due in store.agenda.take_due(NOW + HOUR_MS, 10, missed=missed)] == [2]
-        assert store.agenda.take_due(NOW * 2, 10, missed=False) == []
+        assert store.due_reports.take(NOW + HOUR_MS - 1, 10, missed=missed) == []
+        assert [due.attempt for due in store.due_reports.take(NOW + HOUR_MS, 10, missed=missed)] == [2]
+        assert store.due_reports.take(NOW * 2, 10, missed=False) == []
 
     def test_what_may_still_wait_in_a_long_queue_is_not_queued_twice(self, store):
         taken(store)
-        assert store.agenda.take_due(NOW * 2, 10, missed=False) == []
-        assert len(store.agenda.take_due(NOW * 2, 10, missed=True)) == 1
+        assert store.due_reports.take(NOW * 2, 10, missed=False) == []
+        assert len(store.due_reports.take(NOW * 2, 10, missed=True)) == 1
 
     def test_what_is_done_is_never_due(self, store):
         store.attempts.record(attempt(taken(store)))
-        assert store.agenda.take_due(NOW * 2, 10, missed=True) == []
+        assert store.due_reports.take(NOW * 2, 10, missed=True) == []
 
     def test_a_job_that_waits_on_purpose_is_not_missed(self, store):
         report = taken(store)
-        store.agenda.postpone(report.report_id, 1, NOW + HOUR_MS)
-        assert store.agenda.take_due(NOW + HOUR_MS, 10, missed=True) == []
-        assert len(store.agenda.take_due(NOW + HOUR_MS + 60_000, 10, missed=True)) == 1
+        store.due_reports.postpone(report.report_id, 1, NOW + HOUR_MS)
+        assert store.due_reports.take(NOW + HOUR_MS, 10, missed=True) == []
+        assert len(store.due_reports.take(NOW + HOUR_MS + 60_000, 10, missed=True)) == 1
 
     def test_what_the_queue_did_not_take_is_due_again_at_its_own_time(self, store):
         report = taken(store)
         store.attempts.record(missing(report, retry_at_ms=NOW + 5_000))
-        [due] = store.agenda.take_due(NOW + 10_000, 10, missed=True)
+        [due] = store.due_reports.take(NOW + 10_000, 10, missed=True)
         assert due.due_at_ms == NOW + 5_000
-        store.agenda.release([due])
-        assert store.agenda.take_due(NOW + 4_999, 10, missed=True) == []
-        assert store.agenda.take_due(NOW + 5_000, 10, missed=True) == [due]
+        store.due_reports.release([due])
+        assert store.due_reports.take(NOW + 4_999, 10, missed=True) == []
+        assert store.due_reports.take(NOW + 5_000, 10, missed=True) == [due]
 
     @pytest.mark.parametrize("known", ["lost", "waiting"])
     def test_what_is_known_of_an_attempt_that_was_made_does_not_move_the_next_one(self, store, known):
         """As when the queue took a job and did not say so, or two jobs for one attempt met an open breaker."""
         report = taken(store)
-        [due] = store.agenda.take_due(NOW + 60_000, 10, missed=True)
+        [due] = store.due_reports.take(NOW + 60_000, 10, missed=True)
         store.attempts.record(missing(report, retry_at_ms=NOW + HOUR_MS))
         if known == "lost":
-            store.agenda.release([due])
+            store.due_reports.release([due])
         else:
-            store.agenda.postpone(report.report_id, due.attempt, NOW + 2 * HOUR_MS)
-        assert store.agenda.take_due(NOW + HOUR_MS - 1, 10, missed=True) == []
-        assert [due.attempt for due in store.agenda.take_due(NOW + HOUR_MS, 10, missed=False)] == [2]
+            store.due_reports.postpone(report.report_id, due.attempt, NOW + 2 * HOUR_MS)
+        assert store.due_reports.take(NOW + HOUR_MS - 1, 10, missed=True) == []
+        assert [due.attempt for due in store.due_reports.take(NOW + HOUR_MS, 10, missed=False)] == [2]
 
     def test_two_who_ask_at_once_are_not_told_the_same(self, store):
         ids = {taken(store, post=f"p-{number}").report_id for number in range(40)}
         with ThreadPoolExecutor(8) as pool:
             named = [
                 d.report_id
-                for due in pool.map(lambda _: store.agenda.take_due(NOW * 2, 5, missed=True), range(30))
+                for due in pool.map(lambda _: store.due_reports.take(NOW * 2, 5, missed=True), range(30))
                 for d in due
             ]
         assert len(named) == len(set(named))
-        named += [due.report_id for due in store.agenda.take_due(NOW * 2, 100, missed=True)]
+        named += [due.report_id for due in store.due_reports.take(NOW * 2, 100, missed=True)]
         assert set(named) == ids
 
 

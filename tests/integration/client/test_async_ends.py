@@ -54,8 +54,8 @@ async def test_a_close_that_is_cancelled_closes_all_the_same(client, addr):
     closing.cancel()
     await asyncio.gather(closing, return_exceptions=True)
     await client.close()
-    assert not session._feeds
-    assert not len(session.held)
+    assert not session._consumers
+    assert not len(session.in_flight)
     ended = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(each) for each in ended].count(StopAsyncIteration) == 2
 
@@ -84,7 +84,7 @@ async def test_what_nobody_extends_is_not_remembered(client, addr):
     consumer = client.consume("q", auto_extend=False)
     for _ in range(20):
         await anext(consumer)
-    assert len(client._session().held) == 0
+    assert len(client._session().in_flight) == 0
 
 
 @scenario

@@ -69,7 +69,7 @@ def test_an_iterator_may_be_collected_on_the_thread_of_the_loop(client):
 def test_a_call_that_would_wait_for_itself_is_told(client, call):
     error = on_the_loop(client, lambda: call(client))
     assert isinstance(error, RuntimeError)
-    assert "would never end" in str(error)
+    assert "would never return" in str(error)
 
 
 def test_a_client_may_be_closed_on_the_thread_of_the_loop(server):
@@ -175,4 +175,4 @@ sys.exit(500_000)
     ended = subprocess.run(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=False, timeout=LONG
     )
-    assert (ended.returncode, ended.stdout) == (500_000 % 256, "the process is about to end\n")
+    assert (ended.returncode, ended.stdout) == (500_000 % 256, "the process is ending\n")

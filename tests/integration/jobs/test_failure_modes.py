@@ -105,15 +105,17 @@ def test_workers_killed_one_after_the_other_lose_and_repeat_nothing(make_queue, 
 def test_a_silent_exception_is_logged_counted_and_dead_lettered(caplog):
     LAST_EXCEPTIONS.clear()
     queue = PriorityDelayQueue()
-    queue.enqueue({"affiliate_report_id": 5}, correlation_id="trace")
+    queue.enqueue({"order": 5}, correlation_id="trace")
 
     def handler(context):
         raise KeyError("nobody looks")
 
-    run = RunnerSettings(retry=RetryPolicy(max_attempts=2, base_seconds=0))
+    run = RunnerSettings(
+        retry=RetryPolicy(max_attempts=2, base_seconds=0), failure_fields=lambda item: {"order": item.job["order"]}
+    )
     with WorkerPool(queue, handler, PoolSettings(concurrency=1), run):
         until(lambda: queue.snapshot()["dead"] == 1)
-    assert [kept["report_id"] for kept in LAST_EXCEPTIONS] == [5, 5]
+    assert [kept["order"] for kept in LAST_EXCEPTIONS] == [5, 5]
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert [(record.outcome, record.correlation_id) for record in errors] == [("retried", "trace"), ("dead", "trace")]
 
@@ -128,7 +130,7 @@ def test_growth_is_bounded_and_producers_are_told(caplog):
     assert signals[-1].retry_after_seconds >= 1
     with pytest.raises(QueueFull):
         queue.enqueue("one too many")
-    warnings = [record for record in caplog.records if record.getMessage() == "backlog past its mark"]
+    warnings = [record for record in caplog.records if record.getMessage() == "backlog above warn_depth"]
     assert len(warnings) == 1
 
 

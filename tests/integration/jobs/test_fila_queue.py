@@ -237,7 +237,7 @@ def test_an_existing_queue_is_used_as_it_is(make_queue, client, caplog):
     client.create_queue(name, fairness_header="tenant")
     queue = make_queue(queue=name)
     assert client.queue_stats(name).config.fairness_header == "tenant"
-    assert any("made by others" in record.getMessage() for record in caplog.records)
+    assert any("job keys are ignored" in record.getMessage() for record in caplog.records)
     queue.enqueue(1)
     assert take(queue, 1)[0].job == 1
 

@@ -93,8 +93,8 @@ def test_the_queue_says_loudly_that_redis_is_away_and_back(redis_server, make_qu
         redis_server.start()
         until(lambda: "Redis is back" in caplog.text)
     texts = [(record.levelname, record.getMessage()) for record in caplog.records]
-    lossy = "going on in memory, and jobs taken meanwhile are lost if this process ends before it is back"
-    assert ("ERROR", f"Redis is away: {lossy}") in texts
+    lossy = "jobs go to memory, and are lost if this process ends during the outage"
+    assert ("ERROR", f"Redis is unavailable: {lossy}") in texts
     assert ("WARNING", "Redis is back") in texts
     assert seen == [RedisSeen(healthy=False), RedisSeen(healthy=True)]
 
@@ -109,7 +109,7 @@ def test_a_log_that_fails_keeps_nobody_from_redis(redis_server, make_queue, monk
     with monkeypatch.context() as broken:
         tried = break_log(broken, "queue")
         queue.ack(done)
-        until(lambda: tried.count("Redis is still away") > 1)
+        until(lambda: tried.count("Redis is still unavailable") > 1)
         waiter = threading.Thread(target=lambda: came.append(queue.dequeue(2 * LONG)), daemon=True)
         waiter.start()
         redis_server.start()
@@ -129,9 +129,9 @@ def test_a_settlement_that_came_too_late_is_owed_once_though_the_log_fails(redis
     queue.ack(item)
     redis_server.start()
     other.purge()
-    break_log(monkeypatch, "refuge")
-    assert queue._try_to_return() is False
-    assert queue._try_to_return() is True
+    break_log(monkeypatch, "outage")
+    assert queue._try_to_end_outage() is False
+    assert queue._try_to_end_outage() is True
 
 
 def test_jobs_that_redis_refuses_stay_here(redis_server, make_queue):
@@ -140,11 +140,11 @@ def test_jobs_that_redis_refuses_stay_here(redis_server, make_queue):
     redis_server.kill()
     queue.enqueue("kept")
     redis_server.start()
-    other._remote.link.command("SET", "fila:jobs:ready", "somebody else's")
-    assert queue._try_to_return() is False
+    other._commands.client.command("SET", "fila:jobs:ready", "somebody else's")
+    assert queue._try_to_end_outage() is False
     assert queue.snapshot()["depth"] == 1
-    other._remote.link.command("DEL", "fila:jobs:ready")
-    assert queue._try_to_return() is True
+    other._commands.client.command("DEL", "fila:jobs:ready")
+    assert queue._try_to_end_outage() is True
     assert drain(other) == ["kept"]
 
 
@@ -152,10 +152,10 @@ def test_closing_gives_back_connections_though_the_log_fails(redis_server, make_
     queue, closed = make_queue(), []
     redis_server.kill()
     queue.enqueue("lost")
-    close = queue._remote.link.close
+    close = queue._commands.client.close
     with monkeypatch.context() as broken:
         break_log(broken, "queue")
-        broken.setattr(queue._remote.link, "close", lambda: (close(), closed.append(True)))
+        broken.setattr(queue._commands.client, "close", lambda: (close(), closed.append(True)))
         with pytest.raises(OSError, match="no space"):
             queue.close()
     assert closed == [True]
@@ -277,12 +277,12 @@ def test_memory_is_bounded_while_redis_is_away(redis_server, make_queue):
 
 def test_a_redis_that_cannot_be_written_to_is_away(redis_server, make_queue):
     queue, probe = make_queue(), make_queue()
-    probe._remote.link.command("CONFIG", "SET", "maxmemory", "1")
+    probe._commands.client.command("CONFIG", "SET", "maxmemory", "1")
     queue.enqueue("while full")
     assert queue.redis_active is False
     time.sleep(0.2)
     assert queue.redis_active is False
-    probe._remote.link.command("CONFIG", "SET", "maxmemory", "0")
+    probe._commands.client.command("CONFIG", "SET", "maxmemory", "0")
     until(lambda: queue.redis_active)
     assert drain(queue) == ["while full"]
 
@@ -308,7 +308,7 @@ def test_a_closed_queue_does_not_spin_when_redis_is_gone(redis_server, make_queu
 def test_a_lost_script_cache_is_refilled(redis_server, make_queue):
     queue = make_queue()
     queue.enqueue(1)
-    queue._remote.link.command("SCRIPT", "FLUSH")
+    queue._commands.client.command("SCRIPT", "FLUSH")
     queue.enqueue(2)
     assert drain(queue) == [1, 2]
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from fila.jobs import InvalidSettings, QueueSettings, QueueUnavailable, RedisQueue
-from fila.jobs.redis.remote import QUEUE_SCRIPT
+from fila.jobs.redis.commands import QUEUE_SCRIPT
 from fila.testing import RedisProcess
 from tests.helpers.clock import ManualClock
 
@@ -21,10 +21,10 @@ def server_clock(monkeypatch):
     """The clock of the Redis server, as queues see it that go by it."""
     clock = ManualClock()
 
-    def call(remote, command, *args):
-        return remote.link.call(QUEUE_SCRIPT, remote._keys, command, round(clock() * 1000), *args)
+    def call(commands, command, *args):
+        return commands.client.call(QUEUE_SCRIPT, commands._keys, command, round(clock() * 1000), *args)
 
-    monkeypatch.setattr("fila.jobs.redis.remote.Remote._call", call)
+    monkeypatch.setattr("fila.jobs.redis.commands.QueueCommands._call", call)
     return clock
 
 
@@ -41,7 +41,9 @@ def test_who_waits_gets_a_delayed_job_when_it_is_due(make_queue):
 
 
 def await_waiters(queue, count):
-    while int(queue._remote.link.command("INFO", "clients").decode().split("blocked_clients:")[1].split()[0]) < count:
+    while (
+        int(queue._commands.client.command("INFO", "clients").decode().split("blocked_clients:")[1].split()[0]) < count
+    ):
         time.sleep(0.01)
 
 
@@ -81,18 +83,18 @@ def test_who_is_woken_and_leaves_with_a_job_wakes_another(patient_queue):
 
 def test_who_is_woken_in_the_last_moment_wakes_another(patient_queue, monkeypatch):
     """A job may be there, and no time to look is left."""
-    link = patient_queue._remote.link
-    wait = link.wait
+    client = patient_queue._commands.client
+    wait = client.wait
 
     def wait_too_long(key, seconds, unless):
-        link.command("RPUSH", key, "1")
+        client.command("RPUSH", key, "1")
         took = wait(key, seconds, unless)
         time.sleep(seconds)
         return took
 
-    monkeypatch.setattr(link, "wait", wait_too_long)
+    monkeypatch.setattr(client, "wait", wait_too_long)
     assert patient_queue.dequeue(2.0) is None  # long enough to begin to wait, on a busy machine too
-    assert link.command("LLEN", "fila:jobs:ready:wake") == 1
+    assert client.command("LLEN", "fila:jobs:ready:wake") == 1
 
 
 def test_jobs_that_become_ready_together_wake_as_many_as_wait(patient_queue, make_queue):
@@ -118,7 +120,7 @@ def test_waiting_is_not_polling(make_queue, redis_server):
     queue = make_queue(lease_seconds=60)
 
     def calls():
-        info = queue._remote.link.command("INFO", "commandstats").decode()
+        info = queue._commands.client.command("INFO", "commandstats").decode()
         [line] = [line for line in info.splitlines() if line.startswith("cmdstat_evalsha:")]
         return int(line.partition("calls=")[2].partition(",")[0])
 
@@ -197,7 +199,7 @@ def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue, rec
     queue = make_queue()
     broken = queue.enqueue("broken")
     queue.enqueue("fine")
-    queue._remote.link.command("HSET", "fila:jobs:ready:jobs", broken.id, record)
+    queue._commands.client.command("HSET", "fila:jobs:ready:jobs", broken.id, record)
     item = queue.dequeue(LONG)
     assert item.job == "fine"
     [dead] = queue.dead_letters()
@@ -208,12 +210,12 @@ def test_a_job_that_cannot_be_read_is_buried_and_holds_nobody_up(make_queue, rec
 def test_a_job_that_cannot_be_read_is_buried_though_the_log_fails(make_queue, monkeypatch):
     queue = make_queue()
     broken = queue.enqueue("broken")
-    queue._remote.link.command("HSET", "fila:jobs:ready:jobs", broken.id, "{not json")
+    queue._commands.client.command("HSET", "fila:jobs:ready:jobs", broken.id, "{not json")
 
     def fail(*_, **__):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("fila.jobs.redis.remote.logger.exception", fail)
+    monkeypatch.setattr("fila.jobs.redis.commands.logger.exception", fail)
     with pytest.raises(OSError, match="no space"):
         queue.dequeue(LONG)
     assert [dead.item.id for dead in queue.dead_letters()] == [broken.id]
@@ -221,7 +223,7 @@ def test_a_job_that_cannot_be_read_is_buried_though_the_log_fails(make_queue, mo
 
 def test_a_key_that_somebody_else_uses_is_a_clear_error(make_queue):
     queue = make_queue()
-    queue._remote.link.command("RPUSH", "fila:jobs:ready", "a plain list")
+    queue._commands.client.command("RPUSH", "fila:jobs:ready", "a plain list")
     with pytest.raises(QueueUnavailable, match="WRONGTYPE"):
         queue.enqueue(1)
     assert queue.redis_active is True
@@ -229,9 +231,9 @@ def test_a_key_that_somebody_else_uses_is_a_clear_error(make_queue):
 
 def test_a_job_that_was_taken_is_returned_though_the_depth_is_not_known(make_queue, monkeypatch):
     """Somebody else uses a key that only counting reads."""
-    monkeypatch.setattr("fila.jobs.redis.queue._DEPTH_EVERY", 1)
+    monkeypatch.setattr("fila.jobs.base._DEPTH_EVERY", 1)
     queue = make_queue()
-    queue._remote.link.command("SET", "fila:jobs:ready:dead", "somebody else's")
+    queue._commands.client.command("SET", "fila:jobs:ready:dead", "somebody else's")
     assert queue.enqueue("job").seq == 1
 
 
@@ -239,7 +241,7 @@ def test_the_keys_are_those_of_the_settings(make_queue):
     queue = make_queue(redis_ready_key="{mine}:now", redis_scheduled_key="{mine}:later")
     queue.enqueue(1)
     queue.enqueue(2, delay_seconds=100)
-    keys = {key.decode() for key in queue._remote.link.command("KEYS", "*")}
+    keys = {key.decode() for key in queue._commands.client.command("KEYS", "*")}
     assert {"{mine}:now", "{mine}:later"} <= keys
     assert all(key.startswith("{mine}:") for key in keys)
 
@@ -250,7 +252,7 @@ def test_done_jobs_leave_nothing_behind(make_queue):
         queue.enqueue(n)
         queue.ack(queue.dequeue(LONG))
     sizes = {
-        name: queue._remote.link.command(command, f"fila:jobs:ready:{name}")
+        name: queue._commands.client.command(command, f"fila:jobs:ready:{name}")
         for name, command in {
             "jobs": "HLEN",
             "state": "HLEN",
@@ -274,7 +276,7 @@ def test_a_closed_queue_leaves_no_connection_open(make_queue):
     assert came == [None, None]
     assert queue.dequeue() is None
     until_alone = time.monotonic() + LONG
-    while len(other._remote.link.command("CLIENT", "LIST").splitlines()) > 1:
+    while len(other._commands.client.command("CLIENT", "LIST").splitlines()) > 1:
         assert time.monotonic() < until_alone, "somebody else is connected"
         time.sleep(0.01)
 

@@ -4,63 +4,18 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
-import httpx
 import pytest
 
 from fila.jobs.errors import QueueUnavailable
 from fila.jobs.memory import PriorityDelayQueue
 from fila.jobs.settings import QueueSettings
-from fila.reconcile.api import ApiSettings, create_app
-from fila.reconcile.api.app import Service
+from fila.reconcile.api import ApiSettings
 from fila.reconcile.api.flood import FloodGuard
-from fila.reconcile.api.models import EXAMPLE
-from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS, SettingsError
-from fila.reconcile.serving import HttpServer
-from fila.reconcile.store import Store, open_engine, upgrade
+from fila.reconcile.config import Config
+from fila.reconcile.domain.settings import HOUR_MS
+from fila.settings import SettingsError
 from tests.helpers.reconcile import NOW, OVERCLAIMED, attempt, missing
-
-REPORT = {name: value for name, value in EXAMPLE.items() if name != "idempotency_key"}
-
-
-class Bench:
-    """An API, its store and its queue."""
-
-    def __init__(self, folder, queue=None, **limits):
-        engine = open_engine(f"sqlite:///{folder}/reconcile.db")
-        upgrade(engine)
-        self.store = Store(engine, DEFAULTS)
-        self.queue = queue or PriorityDelayQueue()
-        self.now_ms = NOW
-        platforms = frozenset({"clipshare", "photogram"})
-        limits = ApiSettings(**limits)
-        self.app = create_app(Service(self.store, self.queue, DEFAULTS, limits, platforms, lambda: self.now_ms))
-        self.server = HttpServer(self.app)
-        self.server.start()
-        self.http = httpx.Client(base_url=self.server.url)
-
-    def close(self):
-        self.http.close()
-        self.server.stop(wait=False)
-        self.store.close()
-
-    def post(self, headers=None, **changes):
-        return self.http.post("/v1/reports", json=REPORT | changes, headers=headers)
-
-    def batch(self, reports):
-        return self.http.post("/v1/reports/batch", json={"reports": reports})
-
-
-@pytest.fixture
-def bench(tmp_path):
-    made = []
-
-    def make(**given):
-        made.append(Bench(tmp_path, **given))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+from tests.helpers.reconcile_api import REPORT
 
 
 class TestSubmitting:
@@ -252,7 +207,7 @@ class TestLimits:
         answer = api.batch([REPORT | {"post_id": f"p-{n}"} for n in range(5)])
         assert answer.status_code == 202, "what the store has taken is taken"
         ids = [each["report_id"] for each in answer.json()["reports"]]
-        assert {due.report_id for due in api.store.agenda.take_due(NOW, 10, missed=False)} == set(ids[2:])
+        assert {due.report_id for due in api.store.due_reports.take(NOW, 10, missed=False)} == set(ids[2:])
 
     def test_a_job_that_was_queued_and_done_before_the_queue_failed_to_say_so_is_left_alone(self, bench):
         class Forgetful(PriorityDelayQueue):
@@ -263,8 +218,8 @@ class TestLimits:
 
         api = bench(queue=Forgetful())
         assert api.post().status_code == 202
-        assert api.store.agenda.take_due(NOW + HOUR_MS - 1, 10, missed=True) == []
-        assert [due.attempt for due in api.store.agenda.take_due(NOW + HOUR_MS, 10, missed=True)] == [2]
+        assert api.store.due_reports.take(NOW + HOUR_MS - 1, 10, missed=True) == []
+        assert [due.attempt for due in api.store.due_reports.take(NOW + HOUR_MS, 10, missed=True)] == [2]
 
     def test_a_queue_that_is_not_there_is_said_so(self, bench):
         class Away(PriorityDelayQueue):
@@ -278,7 +233,7 @@ class TestLimits:
         with pytest.raises(SettingsError, match="max_batch"):
             ApiSettings(max_batch=0)
         with pytest.raises(SettingsError, match=r"unknown key api\.maxbatch"):
-            ApiSettings.from_mapping({"maxbatch": 1})
+            Config.from_mapping({"api": {"maxbatch": 1}})
 
 
 class TestFloodGuard:
@@ -350,32 +305,6 @@ class TestLooking:
             session.connection().exec_driver_sql("DROP TABLE alerts")
             session.connection().exec_driver_sql("ALTER TABLE affiliates RENAME TO gone")
         assert api.http.get("/healthz").status_code == 503
-
-
-class TestToken:
-    def test_with_a_token_set_every_request_needs_it(self, bench):
-        api = bench(token="s3cret")
-        assert api.post().status_code == 401
-        assert api.post(headers={"Authorization": "Bearer wrong"}).status_code == 401
-        assert api.post(headers={"Authorization": "Bearer s3cret"}).status_code == 202
-        assert api.http.get("/healthz").status_code == 200
-
-    @pytest.mark.parametrize(
-        "path", ["/v1/alerts", "/docs", "/redoc", "/openapi.json", "/nowhere", "/healthz/", "//healthz"]
-    )
-    def test_nothing_but_the_health_is_shown_without_it(self, bench, path):
-        api = bench(token="s3cret")
-        answer = api.http.get(path)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorised")
-
-    @pytest.mark.parametrize("body", [b"{", b"x" * 2_000], ids=["no report", "too large"])
-    def test_it_is_asked_for_before_anything_else_is_looked_at(self, bench, body):
-        api = bench(token="s3cret", max_body_bytes=1_000)
-        headers = {"Content-Type": "application/json"}
-        assert api.http.post("/v1/reports", content=body, headers=headers).status_code == 401
-
-    def test_it_does_not_show(self):
-        assert "s3cret" not in repr(ApiSettings(token="s3cret"))
 
 
 def test_the_openapi_page_has_examples_and_every_refusal(bench):

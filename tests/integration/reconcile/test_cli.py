@@ -64,14 +64,14 @@ class TestStatus:
         assert "1. 2023-11-14 22:13:20 UTC  AFFILIATE_OVERCLAIMED: views: 1,000 claimed, 400 on the platform" in text
         assert json.loads(run("status", filled, "--json").stdout)["attempts"][0]["level"] == "critical"
         result = run("status", "0" * 32)
-        assert (result.exit_code, result.stderr) == (1, "Error: there is no report of that id\n")
+        assert (result.exit_code, result.stderr) == (1, f'Error: report "{"0" * 32}" does not exist\n')
 
 
 class TestRefusals:
     @pytest.mark.parametrize(
         "words, code, complaint",
         [
-            (["worker"], 2, "a queue in memory cannot be shared"),
+            (["worker"], 2, "A queue in memory cannot be shared"),
             (["serve", "--listen", "here"], 2, "is not an address"),
             (["serve", "--config", "none.toml"], 1, "cannot read none.toml"),
             (["serve", "--db", "mysql://x"], 1, "not supported"),
@@ -105,7 +105,7 @@ def command(folder, *words):
 
 def configured(folder, simulator, platform):
     (folder / "reconcile.toml").write_text(
-        f'[platforms.{platform}]\nbase_url = "{simulator.url}/{platform}"\ntoken = "{TOKEN}"\n'
+        f'[platforms.{platform}]\nbase_url = "{simulator.url}/{platform}"\ntoken = "{TOKEN}"\ninternal = true\n'
     )
     return ["--config", "reconcile.toml"]
 
@@ -147,3 +147,43 @@ def test_simulated_platforms_answer_until_they_are_stopped(tmp_path):
         headers = {"Authorization": f"Bearer {TOKEN}"}
         answer = httpx.get(f"{url}/clipshare/v1/posts/p-1/metrics", headers=headers)
         assert answer.json()["views"] == truth("clipshare", "p-1")[0]
+
+
+class TestKeys:
+    def test_a_key_is_printed_once_and_listed_without_its_secret(self, run):
+        made = run("key", "create", "--affiliate", "ada", "--ttl", "30d")
+        token = made.stdout.strip()
+        assert (made.exit_code, token.startswith("fila_ada-")) == (0, True)
+        [shown] = json.loads(run("key", "list", "--json").stdout)
+        assert (shown["role"], shown["affiliate_id"], shown["state"]) == ("affiliate", "ada", "active")
+        assert shown["expires_at"] is not None
+        assert shown["last_used_at"] is None
+        listed = run("key", "list").stdout
+        assert shown["id"] in listed
+        assert token[-64:] not in listed
+
+    def test_rotated_and_revoked(self, run):
+        run("key", "create", "--role", "operator")
+        [first] = json.loads(run("key", "list", "--json").stdout)
+        assert run("key", "rotate", first["id"], "--overlap", "0s").stdout.startswith("fila_operator-")
+        states = {each["id"]: each["state"] for each in json.loads(run("key", "list", "--json").stdout)}
+        assert states.pop(first["id"]) == "expired"
+        [second] = states
+        assert run("key", "revoke", second).exit_code == 0
+        again = run("key", "revoke", second)
+        assert (again.exit_code, again.stderr) == (1, f'Error: key "{second}" does not exist or is revoked\n')
+
+    @pytest.mark.parametrize(
+        "words, complaint",
+        [
+            (["create"], "either --role or --affiliate"),
+            (["create", "--role", "viewer", "--affiliate", "ada"], "either --role or --affiliate"),
+            (["create", "--affiliate", "a/b"], "not an affiliate id"),
+            (["create", "--role", "viewer", "--ttl", "soon"], "not a duration"),
+        ],
+    )
+    def test_what_cannot_be_a_key_is_refused(self, run, words, complaint):
+        result = run("key", *words)
+        assert result.exit_code == 2
+        assert complaint in result.stderr
+        assert run("key", "list").stderr == "No keys yet: the API serves this machine alone.\n"

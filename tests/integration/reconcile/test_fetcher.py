@@ -5,21 +5,23 @@ import gzip
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from fila.reconcile.config import Config
 from fila.reconcile.domain.models import Post, Reason
-from fila.reconcile.domain.settings import SettingsError
 from fila.reconcile.platforms import Fetchers, HttpFetcher, Platform
 from fila.reconcile.simulator import Faults, truth
 from fila.reconcile.simulator.server import TOKEN
+from fila.settings import SettingsError
 
 NOW = 1_700_000_000_000
 
 
 def ask(simulator, platform, post_id="p-1", *, times=1, token=TOKEN, **settings):
-    fetcher = HttpFetcher(Platform(platform, f"{simulator.url}/{platform}", token=token, **settings))
+    fetcher = HttpFetcher(Platform(platform, f"{simulator.url}/{platform}", token=token, internal=True, **settings))
     try:
         return [fetcher.fetch(Post(platform, post_id, "ada"), NOW) for _ in range(times)][-1]
     finally:
@@ -113,8 +115,14 @@ def test_figures_are_of_their_own_time_and_never_of_the_future(simulator, platfo
 
 def test_figures_are_found_where_the_settings_say(simulator, platform):
     simulator.set_post(platform, "p-1", data={"stats": {"plays": 7}}, clicks=1, conversions=0)
-    table = {"base_url": f"{simulator.url}/{platform}", "token": TOKEN, "fields": {"views": "data.stats.plays"}}
-    fetcher = HttpFetcher(Platform.from_mapping(platform, table))
+    table = {
+        "base_url": f"{simulator.url}/{platform}",
+        "token": TOKEN,
+        "internal": True,
+        "fields": {"views": "data.stats.plays"},
+    }
+    [read] = Config.from_mapping({"platforms": {platform: table}}).platforms
+    fetcher = HttpFetcher(read)
     assert tuple(fetcher.fetch(Post(platform, "p-1", "ada"), NOW).observation) == (7, 1, 0)
     fetcher.close()
 
@@ -170,7 +178,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 )
 def test_whatever_comes_over_the_wire_nothing_is_raised(chunks):
     with raw_server(*chunks) as url:
-        fetcher = HttpFetcher(Platform("x", url))
+        fetcher = HttpFetcher(Platform("x", url, internal=True))
         assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
         fetcher.close()
 
@@ -192,7 +200,7 @@ GOOD = HEAD + b"Content-Length: %d\r\n\r\n" % len(FIGURES) + FIGURES
 def test_an_answer_that_trickles_in_is_given_up(scheme, start, piece):
     said_all = threading.Event()
     with raw_server(start, *[piece] * 600, pause_s=0.03, done=said_all) as url:
-        fetcher = HttpFetcher(Platform("x", url.replace("http", scheme), timeout_ms=200))
+        fetcher = HttpFetcher(Platform("x", url.replace("http", scheme), timeout_ms=200, internal=True))
         assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
         assert not said_all.is_set(), "the platform was listened to until its end"
         fetcher.close()
@@ -203,14 +211,14 @@ def test_an_answer_that_is_packed_is_not_unpacked(encoding):
     """However little comes over the wire, unpacked it may be anything."""
     body = gzip.compress(gzip.compress(FIGURES)) if "," in encoding else gzip.compress(FIGURES)
     with raw_server(HEAD + b"Content-Encoding: %s\r\n\r\n" % encoding.encode() + body) as url:
-        fetcher = HttpFetcher(Platform("x", url))
+        fetcher = HttpFetcher(Platform("x", url, internal=True))
         assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
         fetcher.close()
 
 
 def test_an_answer_that_says_it_is_not_packed_is_read():
     with raw_server(HEAD + b"Content-Encoding: Identity\r\n\r\n" + FIGURES) as url:
-        fetcher = HttpFetcher(Platform("x", url))
+        fetcher = HttpFetcher(Platform("x", url, internal=True))
         assert tuple(fetcher.fetch(Post("x", "p-1", "ada"), NOW).observation) == (3, 2, 1)
         fetcher.close()
 
@@ -221,17 +229,17 @@ class TestQuestion:
     def test_a_platform_is_told_who_asks_and_to_answer_unpacked(self):
         asked = []
         with raw_server(GOOD, asked=asked) as url:
-            fetcher = HttpFetcher(Platform("x", f"{url}/api/", token="t-1"))
+            fetcher = HttpFetcher(Platform("x", f"{url}/api/", token="t-1", internal=True))
             assert tuple(fetcher.fetch(Post("x", "p/1", "ada"), NOW).observation) == (3, 2, 1)
             fetcher.close()
         first, *headers = asked[0].decode().split("\r\n")
         assert first == "GET /api/v1/posts/p%2F1/metrics HTTP/1.1"
         assert {"Accept-Encoding: identity", "Authorization: Bearer t-1", f"Host: {url[7:]}"} <= set(headers)
 
-    def test_a_name_and_a_password_in_the_address_are_sent_as_such(self):
+    def test_a_name_and_a_password_are_sent_as_such(self):
         asked = []
         with raw_server(GOOD, asked=asked) as url:
-            fetcher = HttpFetcher(Platform("x", url.replace("//", "//ada:b%40c@")))
+            fetcher = HttpFetcher(Platform("x", url, user="ada", token="b@c", internal=True))
             fetcher.fetch(Post("x", "p-1", "ada"), NOW)
             fetcher.close()
         assert b"Authorization: Basic YWRhOmJAYw==\r\n" in asked[0]
@@ -240,7 +248,7 @@ class TestQuestion:
         asked = []
         answer = b"HTTP/1.1 404 Gone\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         with raw_server(answer, asked=asked) as url:
-            fetcher = HttpFetcher(Platform("x", url))
+            fetcher = HttpFetcher(Platform("x", url, internal=True))
             for _ in range(2):
                 assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.ABSENT
             fetcher.close()
@@ -262,7 +270,7 @@ class TestQuestion:
 def test_retry_after_is_seconds_or_a_date_and_has_a_limit(header, expected):
     answer = f"HTTP/1.1 429 Slow\r\nRetry-After: {header}\r\nContent-Length: 0\r\n\r\n"
     with raw_server(answer.encode()) as url:
-        fetcher = HttpFetcher(Platform("x", url))
+        fetcher = HttpFetcher(Platform("x", url, internal=True))
         assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).retry_after_ms == expected
         fetcher.close()
 
@@ -274,22 +282,51 @@ def test_retry_after_is_seconds_or_a_date_and_has_a_limit(header, expected):
         ({}, "base_url is missing"),
         ({"base_url": "ftp://x"}, "base_url: expected an http"),
         ({"base_url": "http://[::1"}, "base_url: expected an http"),
-        ({"base_url": "http://x", "path": "/x"}, "path: expected"),
-        ({"base_url": "http://x", "fields": {"likes": "x"}}, "fields: expected"),
-        ({"base_url": "http://x", "timeout_ms": 0}, "timeout_ms: expected"),
-        ({"base_url": "http://x", "timeout_ms": 10**400}, "timeout_ms: expected"),
-        ({"base_url": "http://x", "max_answer_bytes": True}, "max_answer_bytes: expected"),
+        ({"base_url": "https://ada:b@x"}, r"another base_url for platform x: it has a user name"),
+        ({"base_url": "http://127.0.0.1"}, r"its host is a loopback address \(see internal = true\)"),
+        ({"base_url": "http://x:8080"}, r"its port is not 80 or 443 \(see internal = true\)"),
+        ({"base_url": "http://x", "user": "a:b"}, "user = 'a:b': expected"),
+        ({"base_url": "http://x", "path": "/x"}, "path = '/x': expected"),
+        ({"base_url": "http://x", "fields": {"likes": "x"}}, r"fields = .*: expected a table"),
+        ({"base_url": "http://x", "timeout_ms": 0}, "timeout_ms = 0: expected"),
+        ({"base_url": "http://x", "timeout_ms": 10**400}, "timeout_ms = 1.*: expected"),
+        ({"base_url": "http://x", "max_answer_bytes": True}, "max_answer_bytes = True: expected"),
         ({"base_url": "http://x", "token": "a\nb"}, "token: expected"),
         ({"base_url": "http://x", "retries": 1}, "unknown key platforms.x.retries"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(table, complaint):
     with pytest.raises(SettingsError, match=complaint):
-        Platform.from_mapping("x", table)
+        Config.from_mapping({"platforms": {"x": table}})
 
 
 def test_a_token_does_not_show():
     assert "secret" not in repr(Platform("x", "http://x", token="secret"))
+
+
+def test_a_name_of_a_loopback_address_is_not_asked(simulator, platform, caplog):
+    port = simulator.url.rpartition(":")[2]
+    settings = Platform(platform, f"http://localhost:{port}/{platform}", token=TOKEN, internal=True)
+    allowed, refused = (
+        HttpFetcher(settings),
+        HttpFetcher(replace(settings, base_url="http://localhost", internal=False)),
+    )
+    assert allowed.fetch(Post(platform, "p-1", "ada"), NOW).failure is None
+    assert refused.fetch(Post(platform, "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
+    assert "its name leads to an internal address" in caplog.text
+    allowed.close()
+    refused.close()
+
+
+def test_a_redirect_is_not_followed():
+    asked = []
+    with raw_server(GOOD, asked=asked) as inside:
+        moved = f"HTTP/1.1 302 Found\r\nLocation: {inside}/\r\nContent-Length: 0\r\n\r\n"
+        with raw_server(moved.encode()) as url:
+            fetcher = HttpFetcher(Platform("x", url, internal=True))
+            assert fetcher.fetch(Post("x", "p-1", "ada"), NOW).failure is Reason.UNREACHABLE
+            fetcher.close()
+    assert asked == []
 
 
 class TestControl:

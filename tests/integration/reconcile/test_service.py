@@ -18,7 +18,7 @@ def test_what_is_closed_leaves_no_connection_behind(tmp_path):
         tables = {"store": {"url": f"sqlite:///{tmp_path}/reconcile.db"}, "queue": {"url": server.url}}
         parts = Parts.open(Config.from_mapping(tables))
         assert parts.fetchers.fetch(Post("x", "p-1", "ada"), 0).failure is Reason.ABSENT
-        assert own.exists("reconcile:breaker:x"), "the breaker was asked in Redis"
+        assert own.exists("affiliate:breaker:x"), "the breaker was asked in Redis"
         gc.disable()  # a connection that nobody holds any more would be closed by chance
         try:
             parts.close()

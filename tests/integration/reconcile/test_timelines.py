@@ -6,7 +6,7 @@ from fila.jobs.breaker import BreakerSettings, CircuitBreaker, LocalStore
 from fila.jobs.errors import QueueFull
 from fila.jobs.memory import PriorityDelayQueue
 from fila.jobs.retry import RetryPolicy
-from fila.jobs.runner import LAST_EXCEPTIONS, JobRunner, RunnerSettings
+from fila.jobs.runner import LAST_EXCEPTIONS, JobRunner
 from fila.jobs.scheduler import RetryScheduler, SchedulerSettings
 from fila.jobs.settings import QueueSettings
 from fila.reconcile import dispatch
@@ -15,7 +15,7 @@ from fila.reconcile.domain.settings import DEFAULTS
 from fila.reconcile.platforms import GuardedFetchers
 from fila.reconcile.reconciler import Outcome, Reconciler
 from fila.reconcile.store import DueReport, Store, StoreError, open_engine, upgrade
-from fila.reconcile.worker import handler
+from fila.reconcile.worker import handler, runner_settings
 from tests.helpers.reconcile import MATCHED, NOW, OVERCLAIMED, submission
 
 MINUTE = 60_000
@@ -45,9 +45,8 @@ class World:
         self.store = Store(open_engine(self.url), DEFAULTS, requeue_after_ms=10 * MINUTE)
         self.queue = PriorityDelayQueue(self.queue_settings, clock=self.clock)
         self.reconciler = Reconciler(self.store, self.source, DEFAULTS, lambda: self.now_ms)
-        self.runner = JobRunner(
-            self.queue, handler(self.reconciler), RunnerSettings(retry=RetryPolicy(max_attempts=3, jitter=0))
-        )
+        retry = RetryPolicy(max_attempts=3, jitter=0)
+        self.runner = JobRunner(self.queue, handler(self.reconciler), runner_settings(retry))
         self.scheduler = RetryScheduler(
             dispatch.StoredRetries(self.store, self.queue), self.queue, SchedulerSettings(1, 10), clock=self.clock
         )
@@ -69,7 +68,7 @@ class World:
         if enqueue:
             dispatch.enqueue(self.queue, due, self.now_ms)
         else:
-            self.store.agenda.release([due])
+            self.store.due_reports.release([due])
         return result.report_id
 
     def work(self):

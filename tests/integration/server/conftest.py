@@ -71,9 +71,9 @@ class Peer:
 
 
 @asynccontextmanager
-async def serving(data_dir: Path, **sections: Any):
+async def serving(data_dir: Path, open_store: Any = None, **sections: Any):
     """A started server, stopped at the end."""
-    server = Server(settings(data_dir, **sections))
+    server = Server(settings(data_dir, **sections), **({"open_store": open_store} if open_store else {}))
     await server.start()
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     try:

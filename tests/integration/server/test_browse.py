@@ -3,7 +3,7 @@
 import pytest
 from grpc import StatusCode
 
-from fila.broker import broker as broker_module
+from fila.broker import operators
 from fila.server import browse
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import service_pb2
@@ -112,7 +112,7 @@ class TestPeek:
             page = await peer.admin.Peek(pb.PeekRequest(queue="q", payload_bytes=1000))
             assert 1 < len(page.messages) < 6
             assert ids_of(await peek(peer, "q", payload_bytes=1000)) == ids
-            monkeypatch.setattr(broker_module, "EFFORT_A_CALL", 30)
+            monkeypatch.setattr(operators, "EFFORT_A_CALL", 30)
             page = await peer.admin.Peek(
                 pb.PeekRequest(queue="q", filter=pb.MessageFilter(headers=[pb.HeaderMatch(name="x")]))
             )
@@ -123,9 +123,17 @@ class TestPeek:
         "request_, code, words",
         [
             ({"queue": "nowhere"}, StatusCode.NOT_FOUND, 'queue "nowhere" does not exist'),
-            ({"cursor": "xyz"}, StatusCode.INVALID_ARGUMENT, "the cursor is not one that an answer gave"),
-            ({"cursor": "g" * 16}, StatusCode.INVALID_ARGUMENT, "the cursor is not one that an answer gave"),
-            ({"cursor": "٣" * 16}, StatusCode.INVALID_ARGUMENT, "the cursor is not one that an answer gave"),
+            ({"cursor": "xyz"}, StatusCode.INVALID_ARGUMENT, "invalid cursor: pass the cursor of an earlier response"),
+            (
+                {"cursor": "g" * 16},
+                StatusCode.INVALID_ARGUMENT,
+                "invalid cursor: pass the cursor of an earlier response",
+            ),
+            (
+                {"cursor": "٣" * 16},
+                StatusCode.INVALID_ARGUMENT,
+                "invalid cursor: pass the cursor of an earlier response",
+            ),
             ({"filter": pb.MessageFilter(states=[77])}, StatusCode.INVALID_ARGUMENT, "states must be"),
             ({"filter": pb.MessageFilter(message_ids=["x"] * 1001)}, StatusCode.INVALID_ARGUMENT, "message_ids"),
             ({"filter": pb.MessageFilter(headers=[pb.HeaderMatch()] * 33)}, StatusCode.INVALID_ARGUMENT, "headers"),
@@ -167,8 +175,8 @@ class TestRedrive:
             assert [one.error for m in await peek(peer) for one in m.message.metadata.dead_letter.attempts] == ["a"] * 3
 
     async def test_in_bounded_calls_ends_though_what_was_moved_dies_again(self, serve, monkeypatch):
-        monkeypatch.setattr(broker_module, "EFFORT_A_CALL", 20)
-        monkeypatch.setattr(broker_module, "MOVED_AT_ONCE", 5)
+        monkeypatch.setattr(operators, "EFFORT_A_CALL", 20)
+        monkeypatch.setattr(operators, "MOVED_AT_ONCE", 5)
         async with serve() as peer:
             await peer.create(max_attempts=1)
             await kill(peer, 30)
@@ -186,7 +194,7 @@ class TestRedrive:
             assert (await peer.summary("q.dlq")).depth == 30
 
     async def test_lets_others_work_meanwhile(self, serve, monkeypatch):
-        monkeypatch.setattr(broker_module, "MOVED_AT_ONCE", 1)
+        monkeypatch.setattr(operators, "MOVED_AT_ONCE", 1)
         async with serve() as peer:
             await peer.create(max_attempts=1)
             await kill(peer, 200)
@@ -210,7 +218,7 @@ class TestRedrive:
             code, text = await refusal(peer.admin.Redrive(pb.RedriveRequest(dlq_queue="q.dlq", filter=chosen)))
             assert (code, text) == (
                 StatusCode.INVALID_ARGUMENT,
-                "leased messages stay where they are: states must be ready or delayed",
+                "states must be ready or delayed: messages that a consumer holds cannot be moved",
             )
 
 

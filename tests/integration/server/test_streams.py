@@ -269,7 +269,7 @@ async def test_a_broker_with_too_much_waiting_says_so(serve):
         broker._scheduled = False
         broker._schedule()
         assert len(await waiting.pop()) == 10
-        assert {(one.exception().code(), "too many requests waiting" in one.exception().details()) for one in done} == {
-            (StatusCode.RESOURCE_EXHAUSTED, True)
-        }
+        assert {
+            (one.exception().code(), "too many requests are waiting" in one.exception().details()) for one in done
+        } == {(StatusCode.RESOURCE_EXHAUSTED, True)}
         assert (await peer.summary()).depth == 10

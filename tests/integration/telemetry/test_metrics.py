@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from fila import Client, OutgoingMessage
-from fila.telemetry.catalog import CATALOG, Kind
+from fila.metrics.metric import MetricType
+from fila.telemetry.catalog import CATALOG
 from fila.testing import ServerProcess
 from tests.helpers.telemetry import eventually, get, running_prometheus
 
@@ -129,7 +130,7 @@ def test_a_real_prometheus_finds_everything_that_dashboard_and_alerts_ask_for(wa
             "a scrape",
         )
         assert set().union(*map(names_in, expressions())) <= known
-        told = {metric.prometheus_name for metric in CATALOG if metric.kind is not Kind.HISTOGRAM}
+        told = {metric.prometheus_name for metric in CATALOG if metric.type is not MetricType.HISTOGRAM}
         assert told <= known
 
         def evaluated():
@@ -144,7 +145,9 @@ def test_a_real_prometheus_finds_everything_that_dashboard_and_alerts_ask_for(wa
 
 def test_every_metric_is_on_the_dashboard():
     shown = set().union(*map(names_in, expressions()))
-    expected = {metric.prometheus_name + ("_bucket" if metric.kind is Kind.HISTOGRAM else "") for metric in CATALOG}
+    expected = {
+        metric.prometheus_name + ("_bucket" if metric.type is MetricType.HISTOGRAM else "") for metric in CATALOG
+    }
     assert expected <= shown
 
 

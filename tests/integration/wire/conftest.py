@@ -9,9 +9,10 @@ import grpc
 import pytest
 
 from fila.wire.channel import Channel
-from fila.wire.connection import Limits
-from fila.wire.context import Context, Method
+from fila.wire.limits import Limits
+from fila.wire.method import Method
 from fila.wire.server import Server
+from fila.wire.server_call import ServerCall
 from fila.wire.status import StatusCode
 from fila.wire.stream import EOF
 
@@ -97,7 +98,7 @@ class Handlers:
 
 def own_code(context, code):
     """A status code as the server of a context has it."""
-    return StatusCode.of(code.value[0]) if isinstance(context, Context) else code
+    return StatusCode.of(code.value[0]) if isinstance(context, ServerCall) else code
 
 
 def identity(message):

@@ -12,10 +12,11 @@ import pytest
 from fila.wire import frames, headers, status
 from fila.wire.address import split_address
 from fila.wire.channel import Channel
-from fila.wire.connection import Limits
-from fila.wire.context import Method
+from fila.wire.limits import Limits
+from fila.wire.method import Method
 from fila.wire.server import Server
 from fila.wire.status import RpcError, StatusCode
+from fila.wire.tls_context import ClientTls
 from tests.integration.wire.conftest import WAIT_S, Handlers, grpc_client, identity, own_client, own_server
 from tests.support.wire import GREETING, message, open_stream, parse
 
@@ -43,13 +44,13 @@ def tls_of_server(folder, protocols):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     context.set_alpn_protocols(protocols)
-    return context
+    return lambda: context
 
 
 def tls_of_client(folder):
     context = ssl.create_default_context(cafile=folder / "cert.pem")
     context.set_alpn_protocols(["h2"])
-    return context
+    return ClientTls(lambda: context)
 
 
 class TestTls:
@@ -74,12 +75,16 @@ class TestTls:
                 writer.write(b"no handshake at all")
                 await reader.read()
                 writer.close()
-            assert not server._links
+            async with asyncio.timeout(10):
+                while server._protocols:  # until the peer's goodbye is read
+                    await asyncio.sleep(0.01)
 
     async def test_plain_text_to_a_server_with_tls(self, certificate):
         served = own_server(Handlers(), tls=tls_of_server(certificate, ["h2"]))
         async with served as (_, port), own_client(port) as channel:
-            assert (await refusal(channel.unary_unary("/t/echo")(b""))).code() is StatusCode.UNAVAILABLE
+            error = await refusal(channel.unary_unary("/t/echo")(b""))
+            assert error.code() is StatusCode.UNAUTHENTICATED
+            assert error.details() == "this port accepts TLS connections only"
 
 
 class TestConnections:
@@ -133,7 +138,7 @@ class TestConnections:
             await call.read()
 
             async def asked_and_answered():
-                while channel._link.connection.pongs < 3:
+                while channel._current.connection.control.ping_acks < 3:
                     await asyncio.sleep(0.01)
 
             await asyncio.wait_for(asked_and_answered(), WAIT_S)
@@ -230,7 +235,7 @@ class TestAServerAndHostilePeers:
             assert await channel.unary_unary("/t/echo")(b"x") == b"x"
 
             async def only_ours():
-                while len(server._links) > 1 or server._calls:
+                while len(server._protocols) > 1 or server._calls:
                     await asyncio.sleep(0.01)
 
             await asyncio.wait_for(only_ours(), WAIT_S)
@@ -319,9 +324,9 @@ class TestAServerAndHostilePeers:
             )
             writer.transport.pause_reading()
             await asyncio.sleep(1)
-            (link,) = server._links
-            held = sum(map(len, link.connection.out)) + link.transport.get_write_buffer_size()
-            assert link.connection.paused
+            (protocol,) = server._protocols
+            held = sum(map(len, protocol.connection.out)) + protocol.transport.get_write_buffer_size()
+            assert protocol.connection.sender.paused
             assert held < 2 << 20
             writer.transport.abort()
 
@@ -354,13 +359,13 @@ class TestAServerAndHostilePeers:
                     calls = [open_stream(next(stream_ids), b"", end=True) for _ in range(400)]
                     writer.write(b"".join(calls))
                     await asyncio.sleep(0.01)
-                    held = sum(link.transport.get_write_buffer_size() for link in server._links)
+                    held = sum(protocol.transport.get_write_buffer_size() for protocol in server._protocols)
                     assert held < 2 << 20
-                    if not server._links:
+                    if not server._protocols:
                         return
 
             await asyncio.wait_for(ask_on(), WAIT_S)
-            assert not server._links
+            assert not server._protocols
             writer.transport.abort()
 
     async def test_a_connection_that_is_lost_as_soon_as_it_is_made_is_made_again(self, monkeypatch):
@@ -368,11 +373,11 @@ class TestAServerAndHostilePeers:
         connect = asyncio.get_running_loop().create_connection
 
         async def made_and_lost(*args, **options):
-            transport, link = await connect(*args, **options)
+            transport, protocol = await connect(*args, **options)
             transport.abort()
-            while not link.connection.closed:
+            while not protocol.connection.closed:
                 await asyncio.sleep(0)
-            return transport, link
+            return transport, protocol
 
         async with own_server(Handlers()) as (_, port), own_client(port) as channel:
             monkeypatch.setattr(channel.loop, "create_connection", made_and_lost)

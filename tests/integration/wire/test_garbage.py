@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from fila.wire.context import Context
+from fila.wire.server_call import ServerCall
 from fila.wire.status import RpcError
 from tests.integration.wire.conftest import Handlers, own_client, own_server
 
@@ -25,7 +25,7 @@ async def test_a_call_that_has_ended_is_in_no_cycle(path):
                     assert path != "/t/echo"
             gc.set_debug(gc.DEBUG_SAVEALL)
             gc.collect()
-            assert not [each for each in gc.garbage if isinstance(each, Context)]
+            assert not [each for each in gc.garbage if isinstance(each, ServerCall)]
         finally:
             gc.set_debug(0)
             gc.garbage.clear()

@@ -9,11 +9,12 @@ pytest.importorskip("pyspark")
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import IntegerType, MapType, StringType, StructField, StructType
 
-from fila.spark.connector import options
-from fila.spark.connector.claims import ClaimReader, ClaimSlice
-from fila.spark.connector.datasource import FilaDataSource
-from fila.spark.connector.options import OptionError
-from fila.spark.connector.rows import QUEUE_COLUMNS, queue_schema
+from fila import TLS
+from fila.spark import options
+from fila.spark.errors import OptionError
+from fila.spark.rows import QUEUE_COLUMNS, queue_schema
+from fila.spark.source import FilaDataSource
+from fila.spark.stream_reader import ClaimSlice, QueueStreamReader
 
 
 def stream(**given):
@@ -57,8 +58,15 @@ def test_schemas_have_all_columns():
     assert queue_schema(QUEUE_COLUMNS).names == list(QUEUE_COLUMNS)
 
 
+def test_tls():
+    assert stream().broker.tls is None
+    assert stream(tls="true").broker.tls == TLS()
+    given = {"tlsCa": "a", "tlsCert": "c", "tlsKey": "k", "tlsServerName": "n"}
+    assert stream(**given).broker.tls == TLS("a", "c", "k", "n")
+
+
 def test_what_goes_to_executors_can_be_pickled():
-    reader, part = pickle.loads(pickle.dumps((ClaimReader(stream()), ClaimSlice(3, 0, 10))))
+    reader, part = pickle.loads(pickle.dumps((QueueStreamReader(stream()), ClaimSlice(3, 0, 10))))
     assert part == ClaimSlice(3, 0, 10)
     assert reader._options == stream()
 
@@ -67,11 +75,14 @@ def test_what_goes_to_executors_can_be_pickled():
     "given, said",
     [
         ({}, "option 'queue' is needed"),
-        ({"queue": "q", "grup": "g"}, "unknown option 'grup'"),
+        ({"queue": "q", "tlsCert": "c"}, "option 'tlsCert' needs 'tlsKey'"),
+        ({"queue": "q", "tlsKey": "k"}, "option 'tlsKey' needs 'tlsCert'"),
+        ({"queue": "q", "tls": "false", "tlsCa": "a"}, "option 'tls' is false"),
+        ({"queue": "q", "grup": "g"}, "unknown option grup"),
         ({"queue": "q", "partitions": "many"}, "expected a whole number from 1"),
         ({"queue": "q", "startSeq": "5", "endSeq": "4"}, "before 'startSeq'"),
-        ({"queue": "q", "journal": "yes"}, "option 'journal' is 'yes', expected true or false"),
-        ({"journal": "true", "includeLeased": "true"}, "unknown option 'includeleased'"),
+        ({"queue": "q", "journal": "yes"}, "option journal = 'yes': expected true or false"),
+        ({"journal": "true", "includeLeased": "true"}, "unknown option includeleased"),
     ],
 )
 def test_what_cannot_be_read_is_named_before_anything_runs(given, said):
@@ -83,7 +94,7 @@ def test_what_cannot_be_read_is_named_before_anything_runs(given, said):
 def test_a_stream_needs_a_group():
     source = FilaDataSource(CaseInsensitiveDict({"queue": "q"}))
     with pytest.raises(OptionError, match="option 'group' is needed"):
-        source.streamReader(source.schema())
+        source.streamReader(source.schema()).initialOffset()
 
 
 TEXT, NUMBER = StringType(), IntegerType()
@@ -103,8 +114,8 @@ def schema_of(columns):
         ({"payload": TEXT, "headers": MapType(TEXT, NUMBER)}, {"queue": "q"}, "expected map<string,string>"),
         ({"payload": TEXT}, {"queue": "q", "runId": "1"}, "'runId' needs 'producer'"),
         ({"payload": TEXT}, {"queue": "q", "mode": "dedup"}, "needs a column 'dedup_key'"),
-        ({"payload": TEXT}, {"queue": "q", "mode": "best"}, "expected txn or dedup"),
-        ({"payload": TEXT}, {"queue": "q", "group": "g"}, "unknown option 'group'"),
+        ({"payload": TEXT}, {"queue": "q", "mode": "best"}, 'expected one of "dedup", "txn"'),
+        ({"payload": TEXT}, {"queue": "q", "group": "g"}, "unknown option group"),
     ],
 )
 def test_what_cannot_be_written_is_named_before_anything_runs(columns, given, said):

@@ -170,7 +170,17 @@ class TestJournal:
 
 
 def test_what_is_wrong_with_options_reaches_the_user(spark):
-    with pytest.raises(Exception, match="unknown option 'grup'"):
+    with pytest.raises(Exception, match="unknown option grup"):
         spark.read.format("fila").options(queue="q", grup="g").load().collect()
     with pytest.raises(Exception, match="option 'columns': there is no 'body'"):
         spark.readStream.format("fila").options(queue="q", columns="payload,body").load()
+
+
+@pytest.mark.parametrize("trigger", [{"availableNow": True}, {"processingTime": "0 seconds"}])
+def test_what_is_wrong_with_options_of_a_stream_is_what_the_query_fails_with(spark, tmp_path, trigger):
+    """PySpark hides what is raised where the reader is made behind an UnboundLocalError."""
+    stream = spark.readStream.format("fila").options(queue="q", group="g", lease="long").load()
+    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(**trigger).start()
+    with pytest.raises(Exception, match="option lease = 'long'") as failed:
+        query.awaitTermination(PATIENCE_S)
+    assert "UnboundLocalError" not in str(failed.value)

@@ -5,12 +5,13 @@ import gc
 
 import pytest
 
-from fila.broker.broker import READ_BYTES, Broker
+from fila.broker.broker import Broker
 from fila.broker.commands import AckGroup, Nack, Settle
 from fila.broker.engine import Engine
+from fila.broker.grants import token_text
 from fila.broker.journal import Journal
+from fila.broker.records import READ_BYTES
 from fila.broker.recovery import recover
-from fila.broker.settle import token_text
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.errors import QueueNotFound, ShuttingDown, StoreFailed
 from fila.storage.memory import MemoryStorage
@@ -116,7 +117,7 @@ async def test_a_subscription_waits_for_messages_and_gets_them_as_grants(broker,
     assert not waiting.done()
     (seq,) = await broker.enqueue([incoming("q", b"body")])
     grant = await waiting
-    ((found, lane, record),) = next(broker.read(subscription.subscription.queue, grant))
+    ((found, lane, record),) = next(broker.records.read(subscription.subscription.queue, grant))
     assert found == seq
     assert record.endswith(b"body")
     assert lane.priority == 5
@@ -205,7 +206,7 @@ async def test_large_messages_are_read_a_few_at_a_time(broker, store, clock):
         await broker.enqueue([incoming("q", body)])
     subscription = Subscriber(broker, "q", 40)
     grant = await subscription.next()
-    sizes = [len(piece) for piece in broker.read(subscription.subscription.queue, grant)]
+    sizes = [len(piece) for piece in broker.records.read(subscription.subscription.queue, grant)]
     assert sizes == [1] * 40
 
 
@@ -214,7 +215,7 @@ async def test_small_messages_are_read_many_at_a_time(broker, store, clock):
     await broker.enqueue([incoming("q", b"x")] * 1000)
     subscription = Subscriber(broker, "q", 1000)
     grant = await subscription.next()
-    pieces = list(broker.read(subscription.subscription.queue, grant))
+    pieces = list(broker.records.read(subscription.subscription.queue, grant))
     assert sum(map(len, pieces)) == 1000
     assert len(pieces) < 10
 
@@ -225,7 +226,7 @@ async def test_what_the_grant_no_longer_holds_is_not_read(broker, store, clock):
     outcomes = await broker.enqueue([incoming("q", bytes(READ_BYTES))] * 10)
     subscription = Subscriber(broker, "q", 10)
     grant = await subscription.next()
-    pieces = broker.read(subscription.subscription.queue, grant)
+    pieces = broker.records.read(subscription.subscription.queue, grant)
     first = next(pieces)
     acked, nacked = (broker.state.ids.text(outcomes[at]) for at in (3, 5))
     acks, nacks = [AckGroup("q", [acked])], [Nack("q", nacked, delay_ms=1000)]
@@ -241,12 +242,14 @@ async def test_what_was_just_written_is_delivered_as_it_was_and_again_from_the_s
     await broker.enqueue([incoming("q", b"one"), incoming("q", b"two")])
     first = [
         record
-        for piece in broker.read(subscription.subscription.queue, await subscription.next())
+        for piece in broker.records.read(subscription.subscription.queue, await subscription.next())
         for _, _, record in piece
     ]
     broker.unsubscribe(subscription.subscription)
     again = Subscriber(broker, "q", 10)
-    second = [record for piece in broker.read(again.subscription.queue, await again.next()) for _, _, record in piece]
+    second = [
+        record for piece in broker.records.read(again.subscription.queue, await again.next()) for _, _, record in piece
+    ]
     assert first == second
     assert [record[-3:] for record in second] == [b"one", b"two"]
 
@@ -267,7 +270,7 @@ class TestDealtOut:
             found = {
                 seq: record[-3:]
                 for subscriber, grant in zip(subscribers, grants, strict=True)
-                for piece in broker.read(subscriber.subscription.queue, grant)
+                for piece in broker.records.read(subscriber.subscription.queue, grant)
                 for seq, _, record in piece
             }
             assert found == {seq: b"%03d" % number for number, seq in enumerate(seqs)}
@@ -292,9 +295,9 @@ class TestDealtOut:
             store.get_many = broken
             grants = [await subscriber.next() for subscriber in subscribers]
             with pytest.raises(StoreFailed):
-                next(broker.read(subscribers[0].subscription.queue, grants[0]))
+                next(broker.records.read(subscribers[0].subscription.queue, grants[0]))
             store.get_many = read
-            assert len(next(broker.read(subscribers[1].subscription.queue, grants[1]))) == 2
+            assert len(next(broker.records.read(subscribers[1].subscription.queue, grants[1]))) == 2
 
         scenario()
 

@@ -346,7 +346,7 @@ class TestOverload:
         driver.create("q")
         enqueue(driver, *[incoming("q")] * 5)
         for _ in range(3):
-            with pytest.raises(Overloaded, match="too many requests waiting"):
+            with pytest.raises(Overloaded, match="too many requests are waiting"):
                 enqueue(driver, incoming("q"))
         driver.settle_down()
         assert len(driver.places()) == 5

@@ -2,11 +2,11 @@
 
 import pytest
 
+from fila.broker.attempts import HISTORY, death_of
 from fila.broker.commands import Nack, Settle, UpdateQueue
-from fila.broker.failure import HISTORY, death_of
 from fila.core.errors import InvalidArgument, NotNow, Overloaded, StoreFailed
 from fila.storage.base import Family
-from fila.storage.codec import Failed
+from fila.storage.records import Failed
 from tests.helpers.broker import MS, Driver
 
 
@@ -43,8 +43,8 @@ class TestADeadLetter:
             assert seq in driver.queue("m").attempts
         fail(driver, "m", consumer)
         assert driver.places() == {seq: "ready"}
-        assert driver.queue("m").held == 0
-        assert driver.queue("m.dlq").held == 1
+        assert driver.queue("m").size == 0
+        assert driver.queue("m.dlq").size == 1
         assert driver.queue("m").counters.dead_lettered == 1
         assert driver.queue("m").counters.nacked == 3
 
@@ -85,7 +85,7 @@ class TestADeadLetter:
         writes = driver.store.writes
         fail(driver, "m", consumer)
         assert driver.store.writes == writes + 1
-        assert driver.queue("m.dlq").held == 1
+        assert driver.queue("m.dlq").size == 1
 
     def test_leaves_nothing_behind_when_it_is_settled(self, driver, mortal):
         kill(driver, mortal)
@@ -131,10 +131,10 @@ class TestADeadLetter:
         consumer = driver.join("s", 1)
         driver.settle_down()
         driver.advance(30_001)
-        assert (driver.queue("s").held, driver.queue("s.dlq").held) == (1, 0)
+        assert (driver.queue("s").size, driver.queue("s.dlq").size) == (1, 0)
         fail(driver, "s", consumer)
         driver.settle_down()
-        assert (driver.queue("s").held, driver.queue("s.dlq").held) == (0, 1)
+        assert (driver.queue("s").size, driver.queue("s.dlq").size) == (0, 1)
 
     def test_wakes_who_waits_for_dead_letters(self, driver, mortal):
         waiting = driver.join("m.dlq")
@@ -162,9 +162,9 @@ def test_only_so_much_dies_in_one_tick():
     nacks = [Nack("q", one.id, "", one.token) for one in consumer.take()]
     failures = driver.ask(lambda reply: Settle(reply, nacks=nacks))
     assert [type(failure.error) for failure in failures] == [Overloaded] * 3
-    assert driver.queue("q.dlq").held == 15
+    assert driver.queue("q.dlq").size == 15
     driver.advance(30_001)
-    assert driver.queue("q.dlq").held == 18
+    assert driver.queue("q.dlq").size == 18
 
 
 class TestRetrying:
@@ -228,7 +228,7 @@ class TestSettingsOfALiveQueue:
         self.update(driver, "m", max_attempts=2, quantum=9, visibility_timeout_ms=5)
         assert driver.queue("m").drr.quantum == 9
         fail(driver, "m", consumer)
-        assert driver.queue("m.dlq").held == 1
+        assert driver.queue("m.dlq").size == 1
         driver.restart()
         assert driver.queue("m").retry.max_attempts == 2
         assert driver.queue("m").visibility_ns == 5 * MS
@@ -241,7 +241,9 @@ class TestSettingsOfALiveQueue:
 
     def test_of_a_dead_letter_queue_are_few(self, driver, mortal):
         assert self.update(driver, "m.dlq", visibility_timeout_ms=5).visibility_timeout_ms == 5
-        with pytest.raises(InvalidArgument, match="only quantum and visibility_timeout_ms can change"):
+        with pytest.raises(
+            InvalidArgument, match="only quantum and visibility_timeout_ms can be changed on a dead-letter queue"
+        ):
             self.update(driver, "m.dlq", max_attempts=1)
 
 
@@ -255,7 +257,9 @@ class TestDeleting:
         assert driver.store.dump()[Family.ATTEMPTS] == {}
 
     def test_a_dead_letter_queue_goes_with_its_queue_only(self, driver, mortal):
-        with pytest.raises(InvalidArgument, match=r'"m\.dlq" is the dead-letter queue of "m" and goes with it'):
+        with pytest.raises(
+            InvalidArgument, match=r'"m\.dlq" is the dead-letter queue of "m": it is deleted together with'
+        ):
             driver.delete("m.dlq")
 
 

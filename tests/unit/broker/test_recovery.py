@@ -8,6 +8,7 @@ from fila.config import LimitsConfig
 from fila.core.errors import StoreCorrupt
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family
+from fila.storage.records import AttemptRecord, Failed, GrantRecord
 from fila.storage.rocks import RocksStorage
 from tests.helpers.broker import MS, NODE, Driver, incoming, messages_of
 from tests.support.faulty import FaultyStorage
@@ -208,7 +209,7 @@ def test_queue_settings_are_kept(driver):
 
 class TestStaleRecords:
     def test_a_lease_that_holds_nothing_is_removed(self, driver):
-        record = codec.grant(codec.GrantRecord(5, driver.now + MS, [123], {}))
+        record = codec.grant(GrantRecord(5, driver.now + MS, [123], {}))
         put(driver, Family.LEASES, keys.grant("q", 5), record)
         put(driver, Family.LEASE_EXPIRY, keys.grant_expiry(driver.now + MS, "q", 5), b"")
         driver.restart()
@@ -242,12 +243,12 @@ class TestACorruptStore:
             (Family.QUEUES, keys.name("r"), b"\x01{"),
             (Family.QUEUES, keys.name("r"), b""),
             (Family.QUEUES, keys.name("r"), b"\x02{}"),
-            (Family.LEASES, keys.name("q"), codec.grant(codec.GrantRecord(5, 5, [1], {}))),
+            (Family.LEASES, keys.name("q"), codec.grant(GrantRecord(5, 5, [1], {}))),
             (Family.LEASES, keys.grant("q", 5), b"\x01"),
-            (Family.LEASES, keys.grant("q", 5), codec.grant(codec.GrantRecord(5, 5, [1], {}))[:-1]),
+            (Family.LEASES, keys.grant("q", 5), codec.grant(GrantRecord(5, 5, [1], {}))[:-1]),
             (Family.SCHEDULED, b"\x00", b"\x01"),
             (Family.ATTEMPTS, keys.attempt("q", 5, 1), b"\x01"),
-            (Family.ATTEMPTS, b"no end", codec.attempt(codec.AttemptRecord(1, codec.Failed.NACKED, ""))),
+            (Family.ATTEMPTS, b"no end", codec.attempt(AttemptRecord(1, Failed.NACKED, ""))),
             (Family.ATTEMPTS, keys.attempt("q", 5, 0), b"\x01{}"),
             (Family.STATE, b"no end", codec.setting("")),
             (Family.STATE, keys.name("x") + b"more", codec.setting("")),

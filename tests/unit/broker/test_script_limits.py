@@ -44,7 +44,7 @@ def test_limits_that_were_lowered_hold_for_queues_that_were_made_before():
     driver.scripting = Scripting(LuaConfig(timeout_ms=5, tick_ms=1000))
     driver.restart()
     driver.send("q")
-    assert "the time limit of 5 ms is over" in driver.queue("q").hooks.enqueue_stats.last_error
+    assert "the call exceeded its time limit of 5 ms" in driver.queue("q").hooks.enqueue_stats.last_error
     update(driver, "q", quantum=3)  # what does not concern the script can be changed
 
 

@@ -80,10 +80,10 @@ class TestWalking:
         for newest in (False, True):
             walk = Search(driver.store, driver.queue("q"), Query(newest=newest))
             order = some[::-1] if newest else some
-            assert [match.place.seq for match in finish(walk.next(2, 10_000))] == order[:2]
+            assert [match.location.seq for match in finish(walk.next(2, 10_000))] == order[:2]
             assert (walk.position, walk.done) == (order[1], False)
             rest = Search(driver.store, driver.queue("q"), Query(newest=newest).behind(walk.position))
-            assert [match.place.seq for match in finish(rest.next(9, 10_000))] == order[2:]
+            assert [match.location.seq for match in finish(rest.next(9, 10_000))] == order[2:]
             assert rest.done
 
     def test_ends_when_it_has_cost_enough(self, driver, some):
@@ -111,7 +111,7 @@ class TestWalking:
             try:
                 next(steps)
             except StopIteration as end:
-                found = [match.place.seq for match in end.value]
+                found = [match.location.seq for match in end.value]
                 break
             driver.settle_down()
             driver.ack("q", consumer.got[-1].id)

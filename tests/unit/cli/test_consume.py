@@ -55,7 +55,9 @@ def test_an_ack_that_came_too_late_is_a_warning(fila, client, monkeypatch):
     result = fila("consume", "orders")
     assert result.exit_code == 0
     assert result.stdout.count("hello") == 2
-    assert result.stderr.splitlines()[0] == "Warning: 1 message may come again: its lease has ended"
+    assert (
+        result.stderr.splitlines()[0] == "Warning: 1 message not acked and may be delivered again: its lease has ended"
+    )
 
 
 def test_silence_ends_the_wait():

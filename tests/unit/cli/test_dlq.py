@@ -64,11 +64,11 @@ class TestPeek:
 
     def test_says_how_to_go_on(self, fila, client):
         client.letters, client.cursor = [LETTER], "00ff"
-        assert fila("dlq", "peek", "orders.dlq").stderr == "There are more: --cursor 00ff\n"
+        assert fila("dlq", "peek", "orders.dlq").stderr == "More messages follow. Continue with --cursor 00ff\n"
 
     def test_of_nothing_is_no_table(self, fila):
         result = fila("dlq", "peek", "orders.dlq")
-        assert (result.stdout, result.stderr) == ("", "No such messages.\n")
+        assert (result.stdout, result.stderr) == ("", "No messages match.\n")
 
     def test_in_json_is_a_line_for_each_with_all_of_it(self, fila, client):
         client.letters = [LETTER, replace(LETTER, payload=b"\xff", dead_letter=None, until=DIED)]
@@ -120,20 +120,20 @@ class TestShow:
     def test_of_none_is_an_error(self, fila):
         result = fila("dlq", "show", "orders.dlq", "id-9")
         assert result.exit_code == 1
-        assert result.stderr == 'Error: there is no message "id-9" in queue "orders.dlq"\n'
+        assert result.stderr == 'Error: message "id-9" in queue "orders.dlq" does not exist\n'
 
 
 class TestRedrive:
     @pytest.mark.parametrize("command", [("dlq", "redrive"), ("redrive",)])
     def test_says_how_many_and_where(self, fila, client, command):
         result = fila(*command, "orders.dlq", "--count", "50", "--rate", "2.5", "--key", "acme")
-        assert result.stdout == 'Redrived 42 messages from "orders.dlq" to "orders"\n'
+        assert result.stdout == 'Moved 42 messages from "orders.dlq" to "orders"\n'
         assert client.calls == [
             ("redrive", "orders.dlq", {"count": 50, "rate": 2.5, "fairness_key": "acme", "dry_run": False})
         ]
 
     def test_only_says_what_it_would_do(self, fila, client):
-        assert fila("dlq", "redrive", "orders.dlq", "--dry-run").stdout.startswith("Would redrive 42 messages from")
+        assert fila("dlq", "redrive", "orders.dlq", "--dry-run").stdout.startswith("Would move 42 messages from")
         assert client.calls == [("redrive", "orders.dlq", {"dry_run": True})]
 
     def test_answers_in_json(self, fila):
@@ -145,7 +145,7 @@ class TestPurge:
     def test_in_a_pipe_needs_a_yes(self, fila, client):
         result = fila("dlq", "purge", "orders.dlq")
         assert result.exit_code == 2
-        assert "add --yes" in result.stderr
+        assert "Add --yes" in result.stderr
         assert client.calls == [("purge", "orders.dlq", {"dry_run": True, "any_queue": False})]
 
     def test_with_yes_does_not_ask(self, fila, client):

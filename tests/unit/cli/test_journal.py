@@ -18,7 +18,7 @@ def test_without_pyarrow_an_export_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = CliRunner().invoke(cli, ["journal", "export", str(tmp_path / "x.parquet")])
     assert result.exit_code == 1
-    assert "pip install 'fila[export]'" in result.output
+    assert "pip install 'fila-client[export]'" in result.output
     assert not list(tmp_path.iterdir())
 
 

@@ -43,7 +43,7 @@ def test_list_in_json_is_an_array(fila, client):
 def test_an_empty_list_is_no_table(fila):
     result = fila("queue", "list")
     assert result.stdout == ""
-    assert "No queues yet" in result.stderr
+    assert "There are no queues" in result.stderr
 
 
 def test_inspect_shows_figures_settings_counters_and_keys(fila):
@@ -70,7 +70,7 @@ def test_inspect_shows_figures_settings_counters_and_keys(fila):
 def test_inspect_says_when_there_are_more_keys(fila, client):
     result = fila("queue", "inspect", "orders", "--keys", "1")
     assert client.calls == [("queue_stats", "orders", 1, {"sort": "pending", "offset": 0, "key_prefix": ""})]
-    assert result.stderr == "1 of 40 keys; --keys N and --offset N show others\n"
+    assert result.stderr == "Showing 1 of 40 keys. Use --keys N and --offset N for others.\n"
 
 
 def test_inspect_in_json_has_everything(fila):
@@ -91,7 +91,7 @@ def test_delete_in_a_pipe_needs_a_yes(fila, client):
     """Nobody can be asked there, and what is gone is gone."""
     result = fila("queue", "delete", "orders")
     assert result.exit_code == 2
-    assert "add --yes" in result.stderr
+    assert "Add --yes" in result.stderr
     assert "delete_queue" not in [name for name, *_ in client.calls]
 
 
@@ -109,7 +109,7 @@ def test_stats_of_a_queue_are_those_of_inspect(fila):
 
 
 def test_a_queue_that_is_there_may_stay(fila, client):
-    assert fila("queue", "create", "orders", "--if-not-exists").stdout == 'There is a queue "orders"\n'
+    assert fila("queue", "create", "orders", "--if-not-exists").stdout == 'Queue exists already: "orders"\n'
     shown = json.loads(fila("queue", "create", "orders", "--if-not-exists", "--quantum", "3", "--json").stdout)
     assert shown == {"queue": "orders", "created": False}
     assert client.calls[-1] == ("ensure_queue", "orders", {"quantum": 3})
@@ -123,7 +123,7 @@ def test_each_hook_may_come_from_a_file_of_its_own(fila, client, tmp_path):
     assert client.calls == [("create_queue", "orders", {"on_enqueue": "-- place", "on_failure": "-- retry"})]
     both = fila("queue", "create", "orders", "--script", str(place), "--on-failure", str(retry))
     assert both.exit_code == 2
-    assert "--script defines both hooks" in both.stderr
+    assert "Give --script, or --on-enqueue and --on-failure, not both." in both.stderr
 
 
 def test_an_option_that_does_not_exist_is_answered_with_the_one_that_was_meant(fila):
@@ -156,7 +156,7 @@ def test_update_takes_a_script_and_headers_away(fila, client):
 def test_update_of_nothing_is_wrong_usage(fila, client):
     result = fila("queue", "update", "orders")
     assert result.exit_code == 2
-    assert "name at least one setting" in result.stderr
+    assert "Give at least one setting to change." in result.stderr
     assert client.calls == []
 
 
@@ -205,5 +205,5 @@ def test_inspect_tells_of_a_script_that_cannot_be_used_and_of_keys_that_are_forg
     told = replace(stats("orders"), script_error="it is no Lua", forgotten_delivered=2)
     monkeypatch.setattr(client, "queue_stats", lambda *_, **__: told)
     shown = fila("queue", "inspect", "orders").stdout
-    assert "The script cannot be used, messages take the defaults: it is no Lua" in shown
-    assert "2 deliveries (28.6%) were of keys that are no longer remembered" in shown
+    assert "The script cannot be loaded, so messages take the defaults: it is no Lua" in shown
+    assert "2 deliveries (28.6%) belong to keys that the broker no longer remembers" in shown

@@ -43,7 +43,7 @@ def test_all_queues_are_shown_the_fullest_first(fila, busy):
 
 
 def test_what_does_not_fit_is_counted(fila, busy):
-    assert "and 1 more queues" in fila("top", "--once", "--keys", "1").stdout
+    assert "1 more queue: " in fila("top", "--once", "--keys", "1").stdout
 
 
 def test_a_look_in_json_has_rates(fila, busy):

@@ -2,16 +2,16 @@
 
 import pytest
 
-from fila.client.admin import queue_config
-from fila.client.browse import peek_request
 from fila.client.errors import InvalidArgumentError
 from fila.client.hooks import Hooks
+from fila.client.peek import peek_request
+from fila.client.queues import queue_config
 
 
 def test_a_setting_that_does_not_exist_is_answered_with_the_one_that_was_meant():
     with pytest.raises(InvalidArgumentError, match=r"^unknown setting fairnes_header: did you mean fairness_header\?$"):
         queue_config({"fairnes_header": "tenant"})
-    with pytest.raises(InvalidArgumentError, match=r"^unknown setting colour: there are visibility_timeout_ms, "):
+    with pytest.raises(InvalidArgumentError, match=r"^unknown setting colour: valid names are visibility_timeout_ms, "):
         queue_config({"colour": "red"})
 
 
@@ -36,9 +36,9 @@ def test_a_value_of_another_type_is_named_with_its_setting():
 
 
 def test_hooks_are_given_as_one_script_or_as_two():
-    with pytest.raises(InvalidArgumentError, match="script and on_failure contradict each other"):
+    with pytest.raises(InvalidArgumentError, match="script and on_failure cannot both be given"):
         queue_config({"script": "-- both", "on_failure": "-- one"})
-    with pytest.raises(InvalidArgumentError, match="on_enqueue must be the source"):
+    with pytest.raises(InvalidArgumentError, match="on_enqueue must be Lua source text"):
         queue_config({"on_enqueue": 7})
 
 

@@ -259,7 +259,9 @@ def test_leases_of_taken_and_prefetched_messages_are_kept_alive(auto_extend):
                 assert broker.extended == []
                 return
             await until(lambda: set(broker.extended) == {"taken", "prefetched"})
-            await until(lambda: len(client._session().held) == 2)  # "gone" is dropped once its extension is refused
+            await until(
+                lambda: len(client._session().in_flight) == 2
+            )  # "gone" is dropped once its extension is refused
 
     asyncio.run(main())
 

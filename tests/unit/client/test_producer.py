@@ -82,5 +82,5 @@ def test_an_answer_that_does_not_fit_the_question_fails_all():
     waiting = enqueue(Chunk(b"", 2))
     codec = EnqueueCodec("p")
     codec.answer(codec.make_batch(deque([waiting])), response("id-1"))
-    with pytest.raises(InternalError, match="1 of 2"):
+    with pytest.raises(InternalError, match="1 results for 2 messages"):
         waiting.reply.result()

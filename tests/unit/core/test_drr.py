@@ -75,7 +75,7 @@ def test_an_emptied_key_leaves():
     rings.push("gone", 3)
     rings.push("a", 100)
     rings.take(3 + 8)
-    assert rings.keys["gone"].place == IDLE
+    assert rings.keys["gone"].ring == IDLE
     assert rings.keys["gone"].deficit == 0
     assert [key.name for key in rings.drr.order()] == ["a"]
 
@@ -159,7 +159,7 @@ def test_short_lived_keys_do_not_pile_up():
         rings.push(f"tenant{number}", 1)
         assert rings.take(1) == [f"tenant{number}"]
     assert len(rings.drr) <= 2 * SPARSE_RUN
-    assert sum(key.place != IDLE for key in rings.keys.values()) == len(rings.drr)
+    assert sum(key.ring != IDLE for key in rings.keys.values()) == len(rings.drr)
 
 
 def test_emptying_and_coming_back_gains_nothing():

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
 from fila.core.leases import MANY_DEAD, Grant, Leases
-from fila.core.pending import FairKey, Lane
 
 LANE = Lane(FairKey("tenant"), 5, (b"", b""))
 

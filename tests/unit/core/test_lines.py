@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fila.core import lines as lines_module
 from fila.core.drr import MAX_PARKED, PARKED
+from fila.core.fair_key import MAX_LANES
 from fila.core.lines import MAX_CALLED
-from fila.core.pending import MAX_LANES
 from fila.core.throttle import ThrottleManager
 from tests.support.scheduling import Rings, names, seqs
 
@@ -74,12 +74,12 @@ def test_a_new_unthrottled_message_of_a_parked_key_goes_at_once():
     rings.limit(t="rate=1,burst=1")
     rings.push("a", 5, throttles=["t"])
     rings.take(10)
-    assert rings.keys["a"].place == PARKED
+    assert rings.keys["a"].ring == PARKED
     rings.push("a", 1, throttles=["t"])
-    assert rings.keys["a"].place == PARKED
+    assert rings.keys["a"].ring == PARKED
     rings.push("a", 1)
     assert rings.take(10) == ["a"]
-    assert rings.keys["a"].place == PARKED
+    assert rings.keys["a"].ring == PARKED
 
 
 def test_parked_keys_are_not_looked_at():
@@ -504,7 +504,7 @@ def test_a_rollback_restores_everything(quantum, steps, limit, few_lanes):
     """Rings, parks, lines, tokens and what is in flight; the next selection is the one that was rolled back."""
     with pytest.MonkeyPatch.context() as patch:
         if few_lanes:
-            patch.setattr("fila.core.pending.MAX_LANES", 1)
+            patch.setattr("fila.core.fair_key.MAX_LANES", 1)
         rings = Rings(quantum)
         run(rings, steps)
         rings.throttles.due(rings.now)
@@ -540,7 +540,7 @@ def test_nothing_is_lost_and_nothing_is_stuck(quantum, steps, few_lanes):
     """Whatever happened: as time passes and consumers finish, every message goes out, and at the end nobody waits."""
     with pytest.MonkeyPatch.context() as patch:
         if few_lanes:
-            patch.setattr("fila.core.pending.MAX_LANES", 1)
+            patch.setattr("fila.core.fair_key.MAX_LANES", 1)
         rings = Rings(quantum)
         in_flight, _ = run(rings, steps)
         waiting = {seq for key in rings.keys.values() for lane in key.lanes.values() for seq in lane.waiting()}

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fila.core.drr import PARKED
-from fila.core.pending import Overflow
+from fila.core.lane import Overflow
 from tests.support.scheduling import Rings, seqs
 
 MS = 1_000_000
@@ -21,7 +21,7 @@ def remove(rings, name, *gone):
             key.remove(lane, found)
     if key.head is None:
         rings.drr.drop({key})
-    elif key.place == PARKED:
+    elif key.ring == PARKED:
         rings.drr.activate(key)
 
 
@@ -153,7 +153,7 @@ def test_a_key_stands_in_line_for_what_one_of_its_lanes_needs(steps, few_lanes):
     """Whatever comes, goes, comes back or is taken away; and in the end everything goes out."""
     with pytest.MonkeyPatch.context() as patch:
         if few_lanes:
-            patch.setattr("fila.core.pending.MAX_LANES", 1)
+            patch.setattr("fila.core.fair_key.MAX_LANES", 1)
         rings, in_flight = Rings(), []
         rings.limit(t="rate=1,burst=20", u="max_in_flight=1")
         for step in steps:

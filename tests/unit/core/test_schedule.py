@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila.core.pending import FairKey, Lane
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
 from fila.core.schedule import Schedule
 
 LANE = Lane(FairKey("tenant"), 5, (b"", b""))

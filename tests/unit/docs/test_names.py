@@ -13,18 +13,19 @@ import fila
 from fila import AsyncClient, Client
 from fila.cli.main import cli
 from fila.config import Config, load
-from fila.jobs import Counters
+from fila.jobs.metrics import CATALOG as JOBS_CATALOG
 from fila.telemetry.catalog import CATALOG
-from fila.v1 import admin_pb2, service_pb2
+from fila.v1 import admin_pb2, auth_pb2, service_pb2
 
 ROOT = Path(__file__).parents[3]
 SERVICES = [
     *admin_pb2.DESCRIPTOR.services_by_name.values(),
+    *auth_pb2.DESCRIPTOR.services_by_name.values(),
     *service_pb2.DESCRIPTOR.services_by_name.values(),
 ]
 PAGES = [ROOT / "README.md", ROOT / "llms.txt", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
-JOBS = set(re.findall(r"# TYPE (\w+)", Counters().prometheus()))
+JOBS = {name for metric in JOBS_CATALOG for name in (metric.prometheus_name, metric.alias)}
 COLUMNS = {"fila_file", "fila_problem"}  # of pipelines, where a row comes from and what is wrong with it
 COMMAND = r"fila(?:-server)? [^|;&\n]*"
 
@@ -59,7 +60,7 @@ def test_commands_and_options_exist(path):
     for command in commands(path.read_text()):
         program, *words = words_of(command)
         if program == "fila-server":
-            known = {"--config", "--listen", "--data-dir", "--version", "--help"}
+            known = {"--config", "--listen", "--insecure", "--data-dir", "--version", "--help"}
         else:
             found, known = cli, set()
             while isinstance(found, click.Group) and words:
@@ -110,7 +111,7 @@ def test_settings_exist(path):
     sections = {each.name: {one.name for one in fields(each.default_factory)} for each in fields(Config)}
     named = re.findall(rf"`({'|'.join(sections)})\.(\w+)(?: = [^`]*)?`", path.read_text())
     named += re.findall(rf"`\[({'|'.join(sections)})\] (\w+)(?: = [^`]*)?`", path.read_text())
-    assert [f"{section}.{key}" for section, key in named if key not in sections[section]] == []
+    assert [f"{section}.{key}" for section, key in named if key not in {*sections[section], "py"}] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page)
@@ -156,3 +157,11 @@ def test_links_lead_somewhere(path):
             if anchor not in {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}:
                 wrong.append(target)
     assert wrong == []
+
+
+def test_modules_of_the_glossary_exist():
+    """Where the glossary says that a word lives, there is a module or a part of that name."""
+    glossary = (ROOT / "docs" / "concepts.md").read_text().partition("## Glossary")[2]
+    named = re.findall(r"`((?:broker|core|lua|server|storage)/(?:\w+\.py)?)`", glossary)
+    assert named
+    assert [name for name in named if not (ROOT / "src" / "fila" / name).exists()] == []

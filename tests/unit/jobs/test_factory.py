@@ -40,7 +40,7 @@ def test_a_redis_that_is_not_there_means_memory_with_a_warning_when_that_was_ask
     assert item.job == "in memory"
     queue.ack(item)
     queue.close()
-    assert any("using memory" in record.getMessage() for record in caplog.records)
+    assert any("using in-memory queue" in record.getMessage() for record in caplog.records)
 
 
 def test_a_redis_that_is_not_there_is_refused():

@@ -1,8 +1,11 @@
 """Counters, and what Prometheus reads of them."""
 
 import re
+import socket
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,8 @@ from fila.jobs import (
     backpressure,
 )
 from fila.jobs.events import BreakerChanged, DepthSeen, JobEnded, JobTaken, RedisSeen
+from fila.jobs.metrics import CATALOG
+from fila.metrics import http
 
 
 def test_prometheus_reads_every_metric_of_the_roadmap():
@@ -45,11 +50,12 @@ def test_prometheus_reads_every_metric_of_the_roadmap():
     assert "fila_jobs_redis_health 0" in text
     for name in ("queue_depth", "dequeue_latency_histogram", "job_processing_duration", "job_failures_total"):
         assert f"# TYPE {name} " in text
-        assert f"\n{name}" in text.replace(f"# TYPE {name}", "")
+        assert f"\n{name}" in text
     assert 'breaker_state_gauge{platform="pl\\"at\\nform"} 2' in text
     assert "\nredis_health 0" in text
     line = re.compile(
-        r'# TYPE \w+ (gauge|counter|histogram)|\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? [\d.]+'
+        r"# HELP \w+ .+|# TYPE \w+ (gauge|counter|histogram)|"
+        r'\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? [\d.]+'
     )
     assert all(line.fullmatch(each) for each in text.splitlines())
 
@@ -92,6 +98,33 @@ def test_counters_are_served_and_nothing_else():
             assert answer.read().decode() == counters.prometheus()
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{base}/etc/passwd", timeout=20)
+
+
+def test_a_scraper_that_sends_no_request_or_reads_no_response_holds_nobody_up(monkeypatch):
+    """The bounds of the broker's port hold for that of jobs too."""
+    monkeypatch.setattr(http, "CONNECTIONS", 2)
+    with MetricsServer(Counters()) as server, ExitStack() as stack:
+        for sent in (b"", b"GET /met", b"GET /metrics HTTP/1.1\r\n", b"x" * 100_000):
+            peer = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+            peer.sendall(sent)
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=20) as answer:
+            assert answer.status == 200
+
+
+def test_a_server_that_was_stopped_gives_back_its_port():
+    server = MetricsServer(Counters())
+    server.stop()
+    with MetricsServer(Counters(), port=server.port) as again:
+        assert again.port == server.port
+    with pytest.raises(OSError), MetricsServer(Counters()) as first:
+        MetricsServer(Counters(), port=first.port)
+
+
+def test_every_metric_has_its_row_on_the_page():
+    page = (Path(__file__).parents[3] / "docs" / "jobs.md").read_text()
+    for metric in CATALOG:
+        alias = f"`{metric.alias}`" if metric.alias else ""
+        assert f"| `{metric.prometheus_name}` | {alias}".rstrip() in page
 
 
 def test_backpressure_asks_for_a_wait_that_fits_the_backlog():

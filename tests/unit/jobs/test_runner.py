@@ -110,25 +110,25 @@ def test_a_failure_is_retried_with_growing_waits_and_buried_in_the_end(queue, cl
 
 def test_no_exception_is_silent(queue, caplog):
     LAST_EXCEPTIONS.clear()
-    queue.enqueue({"affiliate_report_id": 101}, correlation_id="trace-9")
+    queue.enqueue({"order": 101}, correlation_id="trace-9")
 
     def handler(context):
         raise ValueError("bad number")
 
     with caplog.at_level(logging.ERROR):
-        run(queue, handler)
+        run(queue, handler, failure_fields=lambda item: {"order": item.job["order"]})
     [record] = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert (record.correlation_id, record.outcome, record.attempt) == ("trace-9", "retried", 1)
     assert record.exc_info[1].args == ("bad number",)
     [kept] = LAST_EXCEPTIONS
-    assert (kept["report_id"], kept["error"], kept["type"]) == (101, "bad number", "ValueError")
+    assert (kept["order"], kept["error"], kept["type"]) == (101, "bad number", "ValueError")
 
 
 def test_only_the_last_exceptions_are_kept(queue):
     for n in range(150):
-        queue.enqueue({"affiliate_report_id": n})
-        run(queue, lambda context: 1 / 0)
-    assert [kept["report_id"] for kept in LAST_EXCEPTIONS] == list(range(50, 150))
+        queue.enqueue(n)
+        run(queue, lambda context: 1 / 0, failure_fields=lambda item: {"number": item.job})
+    assert [kept["number"] for kept in LAST_EXCEPTIONS] == list(range(50, 150))
 
 
 def test_what_a_job_holds_is_not_logged(queue, caplog):

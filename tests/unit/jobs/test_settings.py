@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import fila.jobs
+from fila import TLS
 from fila.jobs import FilaSettings, InvalidSettings, QueueSettings
 from fila.jobs.settings import redacted, variables
 
@@ -124,6 +125,10 @@ def test_a_url_says_where_jobs_are_kept():
     assert QueueSettings.at("fila://broker:7000", {}).fila == FilaSettings(addr="broker:7000")
     assert QueueSettings.at("fila://broker", {}).fila == FilaSettings(addr="broker:5555")
     assert QueueSettings.at("fila://[::1]:7000/mail", {}).fila == FilaSettings(addr="[::1]:7000", queue="mail")
+    assert QueueSettings.at("filas://broker/mail", {}).fila == FilaSettings(addr="broker:5555", queue="mail", tls=TLS())
+    trusted = QueueSettings.at("filas://broker", {"FILA_TLS_CA": "ca.pem", "FILA_TLS": "false", "FILA_TLS_KEY": ""})
+    assert trusted.fila.tls == TLS()
+    assert QueueSettings.at("filas://broker", {"FILA_TLS_CA": "ca.pem"}).fila.tls == TLS(ca="ca.pem")
     for url in ("redis://host:6379/1", "rediss://user:secret@host", "unix:///run/redis.sock"):
         settings = QueueSettings.at(url, {})
         assert (settings.use_redis, settings.redis_url, settings.fila) == (True, url, None)

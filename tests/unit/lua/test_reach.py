@@ -44,7 +44,7 @@ TABLES = {"fila", "math", "string", "table", "utf8"}
 WALK = """
 local assert, debug, next, tostring, type = assert, debug, next, tostring, type
 local sandbox, patterns = ...
-local options = {queue = "q", limit_ns = 1e9, limit_text = "", compile_ns = 1e9, compile_text = "",
+local options = {queue = "q", limit_ns = 1e9, limit_text = "", memory_text = "", compile_ns = 1e9, compile_text = "",
   max_key_bytes = 255, max_throttle_keys = 32,
   max_weight = 1000, max_cost = 1000, max_priority = 255, max_delay_ms = 1000}
 local define = load(sandbox, "=fila")(options, patterns, function() return 0 end, nil, nil, nil)

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from fila import jobs
 from fila.reconcile.config import Config
-from fila.reconcile.domain.settings import DEFAULTS, SettingsError
+from fila.reconcile.domain.settings import DEFAULTS
+from fila.settings import SettingsError
 
 DOC = Path(__file__).parents[3] / "docs" / "reconcile.md"
 
@@ -63,14 +65,14 @@ def test_a_broker_is_named_by_its_address_and_queue():
     [
         ("[stor]\n", "unknown section 'stor'"),
         ("[store]\npath = 1", r"unknown key store\.path"),
-        ("[store]\nurl = 1", r"store\.url = 1: expected text"),
-        ("[worker]\nconcurrency = 0", "expected a positive whole number"),
-        ("[worker]\nconcurrency = 1.5", "expected a positive whole number"),
-        ("[worker]\npoll_timeout = -1", "expected a positive number"),
-        ("[worker]\npoll_timeout = inf", "expected a positive number"),
-        (f"[worker]\nconcurrency = 1{'0' * 400}", "expected a positive whole number up to"),
-        (f"[worker]\npoll_timeout = 1{'0' * 400}", "expected a positive number up to"),
-        ("[store]\nrequeue_after_seconds = 1e300", "expected a positive number up to"),
+        ("[store]\nurl = 1", r"store\.url: expected text"),
+        ("[worker]\nconcurrency = 0", "expected a whole number from 1 to"),
+        ("[worker]\nconcurrency = 1.5", "expected a whole number from 1 to"),
+        ("[worker]\npoll_timeout = -1", "expected a number of seconds, more than 0"),
+        ("[worker]\npoll_timeout = inf", "expected a number of seconds, more than 0"),
+        (f"[worker]\nconcurrency = 1{'0' * 400}", "expected a whole number from 1 to"),
+        (f"[worker]\npoll_timeout = 1{'0' * 400}", "expected a number of seconds, more than 0, at most"),
+        ("[store]\nrequeue_after_seconds = 1e300", "expected a number of seconds, more than 0, at most"),
         (f"[worker]\npoll_timeout = 1{'0' * 5_000}", "digits"),
         (f"[worker]\npoll_timeout = 0x1{'0' * 5_000}", "digits"),
         (f"[api]\nmax_batch = 1{'0' * 400}", "max_batch = 1"),
@@ -97,6 +99,31 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path):
 def test_a_queue_that_does_not_exist_is_refused(url):
     with pytest.raises(SettingsError, match=r"queue\.url"):
         Config().override(store_url=None, queue_url=url, concurrency=None).queue.queue_settings(1)
+
+
+def test_the_keys_in_redis_are_those_of_the_specification_and_can_be_set(tmp_path):
+    queue = Config().override(store_url=None, queue_url="redis://x", concurrency=None).queue.queue_settings(1)
+    assert (queue.redis_ready_key, queue.redis_scheduled_key) == ("affiliate:ready_queue", "affiliate:scheduled_jobs")
+    assert queue.redis_health_check_timeout == 2.0
+    text = """[queue]
+    url = "redis://x"
+    redis_ready_key = "a"
+    redis_scheduled_key = "b"
+    redis_health_check_timeout = 0.5
+    max_in_memory = 3
+    warn_depth = 2
+    """
+    set_by_file = load(tmp_path, text).queue.queue_settings(1)
+    assert (set_by_file.redis_ready_key, set_by_file.redis_scheduled_key) == ("a", "b")
+    assert (set_by_file.redis_health_check_timeout, set_by_file.max_in_memory, set_by_file.warn_depth) == (0.5, 3, 2)
+
+
+def test_jobs_know_nothing_of_reconciliation():
+    """It is one application of jobs among others."""
+    words = re.compile(r"affiliate|report_id|fila\.reconcile", re.IGNORECASE)
+    sources = [path for pattern in ("*.py", "*.lua") for path in Path(jobs.__file__).parent.rglob(pattern)]
+    assert len(sources) > 20
+    assert [path.name for path in sources if words.search(path.read_text())] == []
 
 
 def test_passwords_do_not_show():

@@ -18,7 +18,7 @@ def test_the_pool_takes_no_jobs_while_the_scheduler_ends():
         go.wait(LONG)
         return []
 
-    store = SimpleNamespace(agenda=SimpleNamespace(take_due=take_due))
+    store = SimpleNamespace(due_reports=SimpleNamespace(take=take_due))
     worker = Worker(PriorityDelayQueue(), store, reconciler=None)
     worker.start()
     assert asked.wait(LONG)

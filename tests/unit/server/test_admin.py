@@ -8,7 +8,8 @@ from fila.broker.commands import SetConfig
 from fila.broker.explain import explain, search
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import InvalidArgument
-from fila.server.admin import read_queue, write_explanation, write_stats
+from fila.server.queue_settings import read_queue
+from fila.server.stats_codec import write_explanation, write_stats
 from fila.v1 import admin_pb2 as pb
 from tests.helpers.broker import START, Driver, incoming, stats_of
 
@@ -43,7 +44,7 @@ def test_what_is_set_is_taken():
     ],
 )
 def test_a_number_out_of_range_is_refused_by_its_name(field, value):
-    with pytest.raises(InvalidArgument, match=rf"^{field} must be from \d+ to \d+$"):
+    with pytest.raises(InvalidArgument, match=rf"^{field} must be from \d+ to \d+, not {value}$"):
         read(**{field: value})
 
 

@@ -5,15 +5,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack
-from fila.broker.settle import token_text
+from fila.broker.grants import token_text
 from fila.config import LimitsConfig
 from fila.core.errors import InvalidArgument, LeaseEnded, MessageGone, MessageNotFound, QueueNotFound
+from fila.core.fair_key import FairKey
 from fila.core.ids import MessageIds
-from fila.core.pending import FairKey, Lane
-from fila.server import codec
+from fila.core.lane import Lane
+from fila.server import delivery_codec, message_codec, settle_codec
 from fila.storage import codec as records
 from fila.storage import keys
 from fila.v1 import messages_pb2, service_pb2
+from fila.wire.varint import write_varint
 
 IDS = MessageIds(0x1234567890)
 YEAR_2200 = 7_258_118_400_000_000_000
@@ -35,8 +37,8 @@ def digest(*messages: dict, **batch) -> int:
         parts.append(service_pb2.EnqueueRequest(payload=message.get("payload", b"")).SerializeToString())
         encoded.append(b"".join(parts))
     request = service_pb2.EncodedEnqueueBatch(messages=encoded, **({"producer_id": "p", "sequence": 1} | batch))
-    received = codec.receive_batch(request.SerializeToString())
-    return codec.digest(received, codec.read_batch(received.request, LimitsConfig()))
+    received = message_codec.receive_batch(request.SerializeToString())
+    return message_codec.digest(received, message_codec.read_batch(received.request, LimitsConfig()))
 
 
 sent = st.fixed_dictionaries(
@@ -82,7 +84,7 @@ def _values(message: dict) -> tuple:
 
 def padded(number, width):
     """A varint of at least so many bytes."""
-    out = codec.varint(number)
+    out = write_varint(number)
     fill = width - len(out)
     return out if fill <= 0 else out[:-1] + bytes([out[-1] | 0x80]) + b"\x80" * (fill - 1) + b"\x00"
 
@@ -91,7 +93,7 @@ def padded(number, width):
 fields = st.one_of(
     st.builds(
         lambda number, value, width, off: (
-            codec.varint(number << 3 | 2) + padded(max(0, len(value) + off), width) + value
+            write_varint(number << 3 | 2) + padded(max(0, len(value) + off), width) + value
         ),
         st.integers(1, 7),
         st.one_of(st.binary(max_size=6), st.just(b"\x0a\x01a\x12\x01b")),
@@ -110,13 +112,15 @@ def lane_of(queue, key, priority):
 def read_encoded(*messages, queue=""):
     """What the broker makes of messages as they stand on the wire."""
     batch = service_pb2.EncodedEnqueueBatch(messages=messages, queue=queue)
-    return codec.read_batch(service_pb2.EncodedEnqueueBatch.FromString(batch.SerializeToString()), LimitsConfig())
+    return message_codec.read_batch(
+        service_pb2.EncodedEnqueueBatch.FromString(batch.SerializeToString()), LimitsConfig()
+    )
 
 
 def deliver(incoming, seq=1, attempts=0):
     """What a consumer sees of a message that came in."""
     lane = lane_of("q", "k", 5)
-    writer = codec.DeliveryWriter(IDS, 7, 5, {seq: attempts} if attempts else {})
+    writer = delivery_codec.DeliveryWriter(IDS, 7, 5, {seq: attempts} if attempts else {})
     parts: list[bytes] = []
     writer.write([(seq, lane, records.message_head(1, 1) + incoming.body)], parts)
     (message,) = service_pb2.LeaseResponse.FromString(b"".join(parts)).messages
@@ -163,7 +167,7 @@ class TestDeliveries:
             )
             message.timestamps.enqueued_at.FromNanoseconds(seq)
             message.timestamps.leased_at.FromNanoseconds(leased_at)
-        writer = codec.DeliveryWriter(IDS, token, leased_at, attempts)
+        writer = delivery_codec.DeliveryWriter(IDS, token, leased_at, attempts)
         parts: list[bytes] = []
         writer.write(chosen[:2], parts)
         writer.write(chosen[2:], parts)
@@ -172,14 +176,14 @@ class TestDeliveries:
     @given(st.integers(0, 2**64 - 1))
     def test_a_varint_is_as_protobuf_writes_it(self, number):
         written = service_pb2.SettleRequest(sequence=number).SerializeToString()
-        assert written == (b"\x20" + codec.varint(number) if number else b"")
+        assert written == (b"\x20" + write_varint(number) if number else b"")
 
     @given(seqs)
     @example(0)
     @example(999_999_999)
     @example(1_000_000_000)
     def test_a_timestamp_of_fixed_length_says_the_same(self, ns):
-        stamp = messages_pb2.MessageTimestamps.FromString(b"\x0a\x0c" + codec._timestamp(ns)).enqueued_at
+        stamp = messages_pb2.MessageTimestamps.FromString(b"\x0a\x0c" + delivery_codec._timestamp(ns)).enqueued_at
         assert stamp.ToNanoseconds() == ns
 
 
@@ -193,7 +197,7 @@ class TestIncoming:
         )
         encoded = request.SerializeToString()
         (batched,) = read_encoded(encoded, queue="default queue")
-        single = codec.read_message(service_pb2.EnqueueRequest.FromString(encoded))
+        single = message_codec.read_message(service_pb2.EnqueueRequest.FromString(encoded))
         for incoming, default in ((batched, "default queue"), (single, "")):
             assert incoming.queue == (queue or default)
             assert dict(incoming.headers) == headers
@@ -215,7 +219,7 @@ class TestIncoming:
             try:
                 parsed.append(service_pb2.EnqueueRequest.FromString(one))
             except Exception:  # noqa: BLE001 - whatever protobuf refuses
-                with pytest.raises(InvalidArgument, match="cannot be decoded"):
+                with pytest.raises(InvalidArgument, match="is not valid protobuf"):
                     read_encoded(*encoded)
                 return
         for request, incoming in zip(parsed, read_encoded(*encoded), strict=True):
@@ -240,7 +244,7 @@ class TestIncoming:
         "encoded", [b"\x12", b"\x12\x05\x0a", b"\x1a", b"\x1a\x05ab", b"\x1a\xff", b"\x12\x02\x0a\x05"]
     )
     def test_a_message_that_is_cut_off_is_refused(self, encoded):
-        with pytest.raises(InvalidArgument, match="cannot be decoded"):
+        with pytest.raises(InvalidArgument, match="is not valid protobuf"):
             read_encoded(encoded)
 
     def test_headers_that_are_no_text_are_refused(self):
@@ -253,11 +257,11 @@ class TestIncoming:
 
 
 def varint_field(number, value):
-    return codec.varint(number << 3) + codec.varint(value)
+    return write_varint(number << 3) + write_varint(value)
 
 
 def bytes_field(number, value):
-    return codec.varint(number << 3 | 2) + codec.varint(len(value)) + value
+    return write_varint(number << 3 | 2) + write_varint(len(value)) + value
 
 
 FORGED = messages_pb2.MessageMetadata(fairness_key="forged", attempt_count=99, lease_id="forged").SerializeToString()
@@ -270,8 +274,8 @@ HOSTILE = {
     "a payload as a number": varint_field(3, 5),
     "a dedup key as a number": varint_field(6, 5),
     "fields of the future": bytes_field(7, b"x") + bytes_field(8, FORGED) + varint_field(100, 1),
-    "a fixed number": codec.varint(4 << 3 | 1) + bytes(8),
-    "a group": codec.varint(4 << 3 | 3) + bytes_field(1, b"x") + codec.varint(4 << 3 | 4),
+    "a fixed number": write_varint(4 << 3 | 1) + bytes(8),
+    "a group": write_varint(4 << 3 | 3) + bytes_field(1, b"x") + write_varint(4 << 3 | 4),
     "unknown fields in a header": bytes_field(2, b"\x0a\x01a\x12\x01b" + bytes_field(4, FORGED)),
 }
 
@@ -290,7 +294,7 @@ class TestHostileMessages:
 
     def test_nothing_of_them_reaches_what_the_broker_says_of_a_message(self, hostile, where):
         encoded = self.encoded(hostile, where)
-        single = codec.read_message(service_pb2.EnqueueRequest.FromString(encoded))
+        single = message_codec.read_message(service_pb2.EnqueueRequest.FromString(encoded))
         for incoming in (*read_encoded(encoded), single):
             delivered = deliver(incoming, seq=1_000_000_000, attempts=2)
             assert delivered.id == IDS.text(1_000_000_000)
@@ -317,7 +321,7 @@ def test_headers_are_read_as_protobuf_reads_them_or_left_to_it(headers, changes,
         if block:
             block[at % len(block)] = byte
     block = bytes(block[: data.draw(st.integers(0, len(block)))] if data.draw(st.booleans()) else block)
-    read = codec._read_usual(block)
+    read = message_codec._read_usual(block)
     if read is not None:
         expected = service_pb2.EnqueueRequest.FromString(block)
         assert read == dict(expected.headers)
@@ -327,11 +331,11 @@ def test_headers_are_read_as_protobuf_reads_them_or_left_to_it(headers, changes,
 
 def test_large_headers_are_not_kept_in_memory():
     """They come in before any limit is looked at."""
-    codec._read_headers.cache_clear()
+    message_codec._read_headers.cache_clear()
     entry = bytes_field(2, b"\x0a\x01a\x12\x64" + b"v" * 100)
     for number in range(10):
         read_encoded(bytes_field(2, b"\x0a\x01%d" % number) + entry * 1000)
-    assert codec._read_headers.cache_info().currsize == 0
+    assert message_codec._read_headers.cache_info().currsize == 0
 
 
 outcomes = st.one_of(
@@ -345,7 +349,7 @@ outcomes = st.one_of(
 class TestAnswers:
     @given(st.lists(outcomes, max_size=8), st.integers(0, 2**64 - 1))
     def test_outcomes_parse_to_one_result_each(self, outcomes, sequence):
-        answer = service_pb2.EnqueueBatchResponse.FromString(codec.write_outcomes(IDS, outcomes, sequence))
+        answer = service_pb2.EnqueueBatchResponse.FromString(message_codec.write_outcomes(IDS, outcomes, sequence))
         assert answer.sequence == sequence
         assert len(answer.results) == len(outcomes)
         for outcome, result in zip(outcomes, answer.results, strict=True):
@@ -358,7 +362,7 @@ class TestAnswers:
                 assert result.error.message == str(outcome)
 
     def test_failures_say_what_and_why_and_whether_the_message_is_gone(self):
-        answer = codec.write_failures(
+        answer = settle_codec.write_failures(
             [
                 Failure("q", "one", LeaseEnded("one", "q")),
                 Failure("q", "two", MessageNotFound("two", "q")),
@@ -380,11 +384,11 @@ class TestAnswers:
 
 def test_settlements_are_read_as_they_stand():
     group = service_pb2.AckGroup(queue="q", lease_id="t", message_ids=["a", "b"])
-    assert codec.read_acks([group]) == [AckGroup("q", ["a", "b"], "t")]
+    assert settle_codec.read_acks([group]) == [AckGroup("q", ["a", "b"], "t")]
     nack = service_pb2.NackRequest(queue="q", message_id="a", error="e", lease_id="t", delay_ms=-4)
-    assert codec.read_nack(nack) == Nack("q", "a", "e", "t", -4)
+    assert settle_codec.read_nack(nack) == Nack("q", "a", "e", "t", -4)
     extend = service_pb2.ExtendGroup(queue="q", lease_id="t", message_ids=["a"], extend_ms=7)
-    assert codec.read_extends([extend]) == [ExtendGroup("q", ["a"], "t", 7)]
+    assert settle_codec.read_extends([extend]) == [ExtendGroup("q", ["a"], "t", 7)]
 
 
 def test_the_encoded_batch_is_the_batch():

@@ -7,8 +7,9 @@ from structlog.testing import capture_logs
 
 from fila.core.errors import QueueNotFound, ShuttingDown
 from fila.server.interceptor import guarded
-from fila.wire.context import Aborted, Method
+from fila.wire.method import Aborted, Method
 from fila.wire.status import StatusCode
+from tests.helpers.access import OpenGate
 
 
 class Context:
@@ -23,7 +24,7 @@ class Context:
 
 
 def call(behavior, *, context=None):
-    methods = guarded("fila.v1.FilaService", {"Ack": Method(behavior, bytes, bytes)})
+    methods = guarded("fila.v1.FilaService", {"Ack": Method(behavior, bytes, bytes)}, OpenGate())
     return asyncio.run(methods["/fila.v1.FilaService/Ack"].handler("request", context))
 
 
@@ -79,5 +80,5 @@ def test_a_method_keeps_everything_but_its_handler():
         return request
 
     method = Method(behavior, str, bytes, takes_stream=True, gives_stream=True)
-    (wrapped,) = guarded("s", {"M": method}).values()
+    (wrapped,) = guarded("fila.v1.FilaService", {"Consume": method}, OpenGate()).values()
     assert (wrapped.read, wrapped.write, wrapped.takes_stream, wrapped.gives_stream) == (str, bytes, True, True)

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from fila.broker.commands import AckGroup, ExtendGroup, Nack, Settle
-from fila.broker.transactions import MAX_BATCHES
+from fila.broker.staging import MAX_BATCHES
 from fila.config import LimitsConfig
 from fila.core.errors import LimitExceeded
-from fila.server import codec
+from fila.server import message_codec, settle_codec
 from fila.server.service import FilaService
 from fila.server.streams import Streams
 from fila.v1 import service_pb2 as pb
+from tests.helpers.access import ANYBODY, OpenGate
 
 MOST = 3
 
@@ -40,14 +41,15 @@ class AnyBroker(UntouchedBroker):
 @pytest.fixture
 def service() -> FilaService:
     broker: Any = UntouchedBroker()
-    return FilaService(broker, Streams(), LimitsConfig(max_batch_messages=MOST))
+    return FilaService(broker, Streams(), LimitsConfig(max_batch_messages=MOST), OpenGate())
 
 
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of a request is decoded."""
-    for name in ("read_batch", "read_acks", "read_extends", "read_nack"):
-        monkeypatch.delattr(codec, name)
+    monkeypatch.delattr(message_codec, "read_batch")
+    for name in ("read_acks", "read_extends", "read_nack"):
+        monkeypatch.delattr(settle_codec, name)
 
 
 @pytest.mark.usefixtures("unread")
@@ -55,11 +57,13 @@ class TestTooMany:
     def test_messages_of_a_batch(self, service):
         batch = pb.EncodedEnqueueBatch(messages=[b"no message"] * 4)
         with pytest.raises(LimitExceeded, match="the batch has 4 messages, 3 are allowed"):
-            asyncio.run(service.enqueue_batch(codec.Batch(batch, 0), None))
+            asyncio.run(service.enqueue_batch(message_codec.Batch(batch, 0), None))
 
     def test_messages_of_a_batch_on_a_stream(self, service):
         with pytest.raises(LimitExceeded, match="the batch has 4 messages, 3 are allowed"):
-            service._take_batch(None, codec.Batch(pb.EncodedEnqueueBatch(messages=[b"no message"] * 4), 0), print)
+            service._take_batch(
+                None, ANYBODY, message_codec.Batch(pb.EncodedEnqueueBatch(messages=[b"no message"] * 4), 0), print
+            )
 
     def test_messages_to_be_staged(self, service):
         staged = pb.EncodedStageEnqueue(messages=[b"no message"] * 4)
@@ -85,16 +89,16 @@ class TestTooMany:
     )
     def test_messages_or_groups_to_be_settled(self, service, request_of):
         with pytest.raises(LimitExceeded, match="the batch settles 4 messages, 3 are allowed"):
-            service._settle_batch(None, pb.SettleRequest(**request_of), print)
+            service._settle_batch(None, ANYBODY, pb.SettleRequest(**request_of), print)
 
 
 def test_as_many_as_are_allowed_are_settled():
     broker: Any = AnyBroker()
-    service = FilaService(broker, Streams(), LimitsConfig(max_batch_messages=MOST))
+    service = FilaService(broker, Streams(), LimitsConfig(max_batch_messages=MOST), OpenGate())
     request = pb.SettleRequest(
         acks=[pb.AckGroup(message_ids=["a"])], extends=[pb.ExtendGroup()], nacks=[pb.NackRequest()]
     )
-    service._settle_batch(None, request, print)
+    service._settle_batch(None, ANYBODY, request, print)
     assert [command.size for command in broker.submitted] == [MOST]
 
 

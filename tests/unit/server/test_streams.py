@@ -11,12 +11,12 @@ from fila.wire.stream import EOF
 
 
 class Caller:
-    """A call as its handler sees it. What is sent stays in `outgoing` while the caller reads nothing."""
+    """A call as its handler sees it. What is sent stays in `unsent` while the caller reads nothing."""
 
     def __init__(self, *requests):
         self.requests = deque(requests)
         self.answers = []
-        self.outgoing = deque()
+        self.unsent = deque()
         self.reads = True
         self.on_readable = self.on_writable = None
 
@@ -24,10 +24,10 @@ class Caller:
         return self.requests.popleft() if self.requests else None
 
     def ready_to_send(self):
-        return not self.outgoing
+        return not self.unsent
 
     def send(self, answer):
-        (self.answers if self.reads else self.outgoing).append(answer)
+        (self.answers if self.reads else self.unsent).append(answer)
 
     def flush(self):
         pass
@@ -37,8 +37,8 @@ class Caller:
         self.on_readable()
 
     def read_on(self):
-        self.answers += self.outgoing
-        self.outgoing.clear()
+        self.answers += self.unsent
+        self.unsent.clear()
         self.on_writable()
 
 

@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 
 from fila.core.errors import StoreCorrupt
 from fila.storage import codec
-from fila.storage.codec import AttemptRecord, DeathRecord, Failed, GrantRecord, QueueRecord
+from fila.storage.records import (
+    AttemptRecord,
+    ClaimRecord,
+    CommitRecord,
+    DeathRecord,
+    Failed,
+    GrantRecord,
+    GroupRecord,
+    QueueRecord,
+    StagedRecord,
+    StagedRun,
+    StagedTarget,
+)
 
 u32s = st.integers(0, 2**32 - 1)
 u64s = st.integers(0, 2**64 - 1)
@@ -199,9 +211,9 @@ def test_a_delay_is_all_in_its_key():
 
 @given(u64s, u64s, u64s, st.booleans(), st.lists(u64s, min_size=1, max_size=20))
 def test_a_group_a_claim_and_its_parts_are_read_back(first, second, third, sealed, seqs):
-    group = codec.GroupRecord(first, second, third)
+    group = GroupRecord(first, second, third)
     assert codec.read_group(codec.group(group)) == group
-    claim = codec.ClaimRecord(first, second, third, sealed)
+    claim = ClaimRecord(first, second, third, sealed)
     assert codec.read_claim(codec.claim(claim)) == claim
     number, read = codec.read_claim_part(codec.claim_part(first, seqs))
     assert (number, list(read)) == (first, seqs)
@@ -210,23 +222,21 @@ def test_a_group_a_claim_and_its_parts_are_read_back(first, second, third, seale
 @st.composite
 def staged_records(draw):
     spots = draw(
-        st.lists(
-            st.builds(codec.StagedSpot, st.binary(max_size=40), u64s, st.binary(max_size=20)), min_size=1, max_size=4
-        )
+        st.lists(st.builds(StagedTarget, st.binary(max_size=40), u64s, st.binary(max_size=20)), min_size=1, max_size=4)
     )
     some_sizes = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=6).map(tuple)
     one_size = st.tuples(st.integers(0, 2**32 - 1))
     number = st.integers(0, len(spots) - 1)
-    run = st.builds(codec.StagedRun, number, u64s, st.booleans(), st.just(""), some_sizes)
-    single = st.builds(codec.StagedRun, number, u64s, st.booleans(), st.text(min_size=1, max_size=20), one_size)
+    run = st.builds(StagedRun, number, u64s, st.booleans(), st.just(""), some_sizes)
+    single = st.builds(StagedRun, number, u64s, st.booleans(), st.text(min_size=1, max_size=20), one_size)
     runs = draw(st.lists(run | single, max_size=5))
-    return codec.StagedRecord(draw(u64s), draw(u64s), draw(u64s), spots, runs)
+    return StagedRecord(draw(u64s), draw(u64s), draw(u64s), spots, runs)
 
 
 @given(u64s, st.lists(st.text(), max_size=5), st.lists(st.text(), max_size=5), staged_records())
 def test_what_is_staged_and_committed_is_read_back(number, parts, moved, record):
     assert codec.read_staged(codec.staged(record)) == record
-    commit = codec.CommitRecord(number, number, parts, moved)
+    commit = CommitRecord(number, number, parts, moved)
     assert codec.read_commit(codec.commit(commit)) == commit
 
 
@@ -235,9 +245,9 @@ def test_what_was_cut_short_or_grew_is_refused(staged, seqs, data):
     for read, record in (
         (codec.read_staged, codec.staged(staged)),
         (codec.read_claim_part, codec.claim_part(1, seqs)),
-        (codec.read_commit, codec.commit(codec.CommitRecord(1, 2, ["x"], ["x"]))),
-        (codec.read_group, codec.group(codec.GroupRecord(1, 2, 3))),
-        (codec.read_claim, codec.claim(codec.ClaimRecord(1, 2, 3, True))),
+        (codec.read_commit, codec.commit(CommitRecord(1, 2, ["x"], ["x"]))),
+        (codec.read_group, codec.group(GroupRecord(1, 2, 3))),
+        (codec.read_claim, codec.claim(ClaimRecord(1, 2, 3, True))),
     ):
         cut = data.draw(st.integers(0, len(record) - 1))
         for damaged in (record[:cut], record + b"x"):

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 from fila.broker.broker import Broker
 from fila.config import TelemetryConfig
+from fila.telemetry.loop_watchdog import LoopWatchdog
 from fila.telemetry.telemetry import Telemetry
-from fila.telemetry.turns import Turns
 from tests.helpers.broker import Driver
 
 
@@ -22,7 +22,7 @@ async def status(telemetry, path):
 async def watched(**settings):
     driver = Driver()
     broker = Broker(driver.engine, driver.store, lambda: driver.now)
-    telemetry = Telemetry(TelemetryConfig(**settings), broker, "me", Turns(0))
+    telemetry = Telemetry(TelemetryConfig(**settings), broker, "me", LoopWatchdog(0))
     await telemetry.start()
     try:
         yield broker, telemetry

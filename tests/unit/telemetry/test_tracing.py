@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from fila.broker.commands import AckGroup, Failure, MakeClaim, Nack
 from fila.core import ledger
 from fila.core.errors import InvalidArgument, MessageNotFound
-from fila.core.pending import FairKey, Lane
-from fila.server.codec import add_header, read_message
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
+from fila.server.message_codec import add_header, read_message
 from fila.telemetry import tracing
 from fila.telemetry.tracing import Operation, Parent, Tracer, read_parent
 from fila.v1.service_pb2 import EnqueueRequest
@@ -109,7 +110,7 @@ def test_too_many_notes_are_dropped_and_counted(monkeypatch):
 
 
 def test_of_too_many_held_messages_the_oldest_is_forgotten(monkeypatch):
-    monkeypatch.setattr(tracing, "MAX_HELD", 2)
+    monkeypatch.setattr(tracing, "MAX_IN_FLIGHT", 2)
     tracer = Tracer(DRIVER.state)
     lease(tracer, *[stored(SAMPLED)] * 3)
     tracer.take()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fila.broker.commands import UpdateQueue
+from fila.broker.commands import Parting, UpdateQueue
 from fila.broker.queue import Counters
 from fila.core.ledger import SAMPLE
 from fila.core.throttle import Limit
@@ -57,6 +57,53 @@ def test_the_oldest_age_is_that_of_the_oldest_message_that_could_go_out():
         ("q", "a"): pytest.approx(4),
         ("q", "b"): pytest.approx(1),
     }
+
+
+def lose_in_company(driver, queue="q"):
+    """A consumer is lost with all messages of its queue, which are suspects from then on."""
+    consumer = driver.join(queue)
+    driver.settle_down()
+    assert len(consumer.got) > 1
+    driver.leave(consumer, Parting.LOST)
+    driver.settle_down()
+
+
+@pytest.mark.parametrize("names", [{}, {"keys": 1}, {"queues": 0}])
+def test_a_suspect_that_waits_is_pending_whoever_is_told_by_name(names):
+    driver = Driver()
+    fair(driver)
+    send(driver, "q", a=3, b=1)
+    lose_in_company(driver)
+    send(driver, "q", a=1)
+    samples = watch_of(driver, **names).look()
+    assert sum(count for _, count in samples[catalog.PENDING]) == 5
+    assert dict(samples[catalog.PENDING]).get(("q", "a"), 4) == 4
+    assert sum(count for _, count in samples[catalog.SUSPECTS]) == 4
+    assert sum(count for _, count in samples[catalog.ACTIVE_KEYS]) == 2
+
+
+def test_a_queue_of_suspects_has_an_age():
+    driver = Driver()
+    fair(driver)
+    driver.send("q", headers={"key": "a"})
+    driver.now += 3 * SECOND
+    driver.send("q", headers={"key": "b"})
+    lose_in_company(driver)
+    driver.now += 900 * SECOND
+    driver.send("q", headers={"key": "b"})
+    samples = watch_of(driver).look()
+    assert dict(samples[catalog.OLDEST])[("q",)] == pytest.approx(903)
+    assert dict(samples[catalog.KEY_OLDEST]) == {("q", "a"): pytest.approx(903), ("q", "b"): pytest.approx(900)}
+
+
+def test_suspects_do_not_count_as_demand_of_their_key():
+    """They wait for an empty consumer and not for their share, which the ratio is about."""
+    driver = Driver()
+    fair(driver)
+    watch = watch_of(driver)
+    send(driver, "q", a=4)
+    lose_in_company(driver)
+    assert told(watch, catalog.SHARE) == {("q", "a"): 1.0}
 
 
 def test_credit_is_what_consumers_would_take():
@@ -339,7 +386,7 @@ def test_the_documentation_has_every_metric_as_it_is():
     text = (Path(__file__).parents[3] / "docs" / "observability.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| `fila.") and line.count("|") == 5]
     expected = [
-        f"| `{metric.name}` | {metric.kind.value} | {', '.join(f'`{label}`' for label in metric.labels)} | "
+        f"| `{metric.name}` | {metric.type.value} | {', '.join(f'`{label}`' for label in metric.labels)} | "
         f"{metric.help}{' (s)' if metric.unit == 's' else ''} |"
         for metric in catalog.CATALOG
     ]

@@ -4,14 +4,15 @@ import pytest
 from hpack import Encoder
 
 from fila.wire import frames, headers
+from fila.wire.events import MessageReceived, RequestReceived, StreamEnded, StreamWritable
 from fila.wire.status import StatusCode
 from fila.wire.stream import Stream
 from tests.support.wire import (
     BEGINNING,
     GREETING,
     REQUEST,
+    REQUEST_HEADERS,
     Pair,
-    Recorder,
     Server,
     data,
     greeted,
@@ -63,12 +64,12 @@ class TestMessages:
     )
     def test_a_message_that_is_not_taken_is_refused_by_its_prefix(self, prefix, code):
         server = opened(max_message_bytes=1000).hear(data(1, prefix))
-        assert server.accepted[0].told[-1] == ("refused", code)
+        assert server.log.of(server.accepted[0])[-1] == ("refused", code)
         assert server.verdict is None
 
     def test_a_stream_that_ends_inside_a_message_is_refused(self):
         server = opened().hear(data(1, message(b"hello")[:-1], end=True))
-        assert ("refused", StatusCode.INTERNAL) in server.accepted[0].told
+        assert ("refused", StatusCode.INTERNAL) in server.log.of(server.accepted[0])
         assert server.verdict is None
 
 
@@ -79,6 +80,12 @@ class TestWindows:
         assert server.take() == b""
         server.hear(data(1, message(bytes(20_000))))
         assert server.verdict == frames.FLOW_CONTROL_ERROR
+
+    def test_padding_gives_nothing_back_for_the_message_beside_it(self):
+        server = opened(stream_window=70_000, connection_window=100_000)
+        padded = bytes([255]) + message(bytes(36_000)) + bytes(255)
+        server.hear(frames.frame(frames.DATA, frames.PADDED, 1, padded))
+        assert server.take() == b""
 
     def test_reading_gives_room_for_more(self):
         server = opened(stream_window=70_000, connection_window=100_000)
@@ -94,7 +101,7 @@ class TestWindows:
         assert not pair.client.send_message(ours, bytes(1_000_000))
         pair.exchange(piece=10_000)
         assert list(theirs.messages) == [bytes(1_000_000)]
-        assert "writable" in ours.told
+        assert "writable" in pair.log.of(ours)
 
     def test_while_one_message_waits_to_be_read_no_second_one_gets_through(self):
         """So a stream holds a window and a message at most, however long nobody reads."""
@@ -148,7 +155,7 @@ class TestWindows:
         assert server.take() == b""
         server.hear(frames.window_update(0, 1 << 20))
         assert sum(len(payload) for _, _, _, payload in parse(server.take())) == 100_005 - frames.DEFAULT_WINDOW
-        assert stream.told[-1] == "writable"
+        assert server.log.of(stream)[-1] == "writable"
 
     def test_a_smaller_window_in_settings_holds_for_open_streams(self):
         server = opened().hear(frames.settings({frames.INITIAL_WINDOW_SIZE: 0}))
@@ -161,11 +168,11 @@ class TestWindows:
 
     def test_a_transport_that_takes_nothing_stops_messages_and_not_answers_to_pings(self):
         server = opened()
-        server.connection.paused = True
+        server.connection.sender.paused = True
         assert not server.connection.send_message(server.accepted[0], b"x")
         server.hear(frames.frame(frames.PING, 0, 0, b"12345678"))
         assert [kind for kind, *_ in parse(server.take())] == [frames.PING]
-        server.connection.paused = False
+        server.connection.sender.paused = False
         server.connection.pump()
         assert [kind for kind, *_ in parse(server.take())] == [frames.DATA]
 
@@ -174,7 +181,7 @@ class TestWindows:
         for stream in server.accepted:
             server.connection.send_message(stream, b"x")
         server.take()
-        assert not server.connection._blocked
+        assert not server.connection.sender.blocked
         server.hear(frames.window_update(0, 1))
         assert server.take() == b""
         server.hear(frames.window_update(3, 100))
@@ -255,6 +262,9 @@ class TestHostilePeers:
             (frames.frame(frames.SETTINGS, frames.ACK, 0, bytes(6)), frames.FRAME_SIZE_ERROR),
             (frames.settings({frames.INITIAL_WINDOW_SIZE: 1 << 31}), frames.FLOW_CONTROL_ERROR),
             (frames.settings({frames.MAX_FRAME_SIZE: 100}), frames.PROTOCOL_ERROR),
+            (frames.settings({frames.ENABLE_PUSH: 2}), frames.PROTOCOL_ERROR),
+            (frames.frame(frames.PRIORITY, 0, 0, bytes(5)), frames.PROTOCOL_ERROR),
+            (frames.frame(frames.PRIORITY, 0, 1, bytes(4)), frames.FRAME_SIZE_ERROR),
             (frames.settings(dict.fromkeys(range(100, 200), 0)), frames.ENHANCE_YOUR_CALM),
             (frames.frame(frames.PING, 0, 0, b"short"), frames.FRAME_SIZE_ERROR),
             (frames.frame(frames.PING, 0, 1, bytes(8)), frames.PROTOCOL_ERROR),
@@ -271,7 +281,7 @@ class TestHostilePeers:
         assert server.verdict == code
         kind, _, _, payload = parse(server.take())[-1]
         assert (kind, int.from_bytes(payload[4:8], "big")) == (frames.GOAWAY, code)
-        assert server.accepted[0].told[-1] == ("lost", None)
+        assert server.log.of(server.accepted[0])[-1] == ("lost", None)
         assert not server.connection.streams
 
     def test_after_the_end_nothing_is_heard(self):
@@ -284,6 +294,29 @@ class TestHostilePeers:
     def test_data_after_the_end_of_its_stream(self):
         server = greeted().hear(open_stream(1, end=True), data(1, b"x"))
         assert server.verdict == frames.STREAM_CLOSED
+
+    def test_data_on_a_stream_that_the_peer_has_reset(self):
+        server = opened().hear(frames.rst_stream(1, frames.CANCEL), data(1, b"x"))
+        assert server.verdict == frames.STREAM_CLOSED
+
+    def test_data_on_a_stream_that_both_have_ended(self):
+        server = greeted().hear(open_stream(1, end=True))
+        server.connection.send_headers(server.accepted[0], REQUEST, end=True)
+        assert server.hear(data(1, b"x")).verdict == frames.STREAM_CLOSED
+
+    def test_headers_after_the_end_of_their_stream(self):
+        server = greeted().hear(open_stream(1, end=True), open_stream(1, end=True))
+        assert server.verdict == frames.STREAM_CLOSED
+
+    def test_a_request_on_a_closed_stream_ends_the_connection_and_late_trailers_do_not(self):
+        server = opened()
+        server.connection.reset(server.accepted[0], frames.NO_ERROR)
+        server.hear(open_stream(1, headers.encode([(b"late", b"trailer")]), end=True))
+        assert server.verdict is None
+        assert server.hear(open_stream(1)).verdict == frames.STREAM_CLOSED
+
+    def test_a_stream_below_one_that_was_opened_is_closed(self):
+        assert opened(5).hear(open_stream(3)).verdict == frames.STREAM_CLOSED
 
     def test_headers_without_an_end(self):
         """Each frame is small, and there is always one more."""
@@ -304,9 +337,9 @@ class TestHostilePeers:
         server = greeted(max_header_bytes=1000)
         large = peer.encode([*BEGINNING, (b"token", b"x" * 2000), (b"kept", b"in the table")])
         server.hear(open_stream(1, large))
-        assert server.accepted[0].told == [("refused", StatusCode.RESOURCE_EXHAUSTED)]
+        assert server.log.of(server.accepted[0]) == [("request", ()), ("refused", StatusCode.RESOURCE_EXHAUSTED)]
         server.hear(open_stream(3, peer.encode([*BEGINNING, (b"kept", b"in the table")])))
-        assert server.accepted[1].told[0] == ("request", (*BEGINNING, (b"kept", b"in the table")))
+        assert server.log.of(server.accepted[1])[0] == ("request", (*BEGINNING, (b"kept", b"in the table")))
         assert server.verdict is None
 
     def test_metadata_beyond_the_limit_again_and_again_ends_the_connection(self):
@@ -328,14 +361,14 @@ class TestHostilePeers:
     def test_malformed_trailers_are_reset_and_the_connection_goes_on(self):
         server = opened().hear(open_stream(1, headers.encode([(b":path", b"/")]), end=True))
         assert parse(server.take()) == [(frames.RST_STREAM, 0, 1, frames.PROTOCOL_ERROR.to_bytes(4, "big"))]
-        assert server.accepted[0].told[-1] == ("lost", frames.PROTOCOL_ERROR)
+        assert server.log.of(server.accepted[0])[-1] == ("lost", frames.PROTOCOL_ERROR)
         assert server.verdict is None
 
     @pytest.mark.parametrize("sent", [b"", b"123", b"12345"])
     def test_content_that_is_not_as_long_as_announced_is_reset(self, sent):
         block = headers.encode([*BEGINNING, (b"content-length", b"4")])
         server = greeted().hear(open_stream(1, block), data(1, sent, end=True))
-        assert server.accepted[0].told[-1] == ("lost", frames.PROTOCOL_ERROR)
+        assert server.log.of(server.accepted[0])[-1] == ("lost", frames.PROTOCOL_ERROR)
         assert server.verdict is None
 
     def test_content_as_long_as_announced_is_taken(self):
@@ -403,6 +436,53 @@ class TestHostilePeers:
         assert len(parse(server.take())) == 1
 
 
+class TestEvents:
+    """Nobody is told anything before all that arrived is parsed: what happened is returned."""
+
+    def test_a_read_returns_all_that_happened_in_its_order(self):
+        server = greeted()
+        server.hear(open_stream(1) + data(1, message(b"a")) + data(1, message(b"b"), end=True) + open_stream(3))
+        first, second = server.accepted
+        assert server.log.events[-5:] == [
+            RequestReceived(first, REQUEST_HEADERS),
+            MessageReceived(first),
+            MessageReceived(first),
+            StreamEnded(first),
+            RequestReceived(second, REQUEST_HEADERS),
+        ]
+
+    def test_what_came_before_a_message_that_is_refused_can_be_read(self):
+        server = opened(max_message_bytes=10)
+        (stream,) = server.accepted
+        server.hear(data(1, message(b"good")) + data(1, message(bytes(11))))
+        assert server.log.of(stream)[-2:] == ["readable", ("refused", StatusCode.RESOURCE_EXHAUSTED)]
+        assert server.connection.read(stream) == b"good"
+
+    def test_nothing_is_sent_on_a_stream_that_was_reset_in_the_same_read_as_its_request(self):
+        server = greeted()
+        server.hear(open_stream(1) + data(1, message(b"a")) + frames.rst_stream(1, frames.CANCEL))
+        (stream,) = server.accepted
+        server.take()
+        assert server.connection.can_send(stream)
+        assert server.connection.send_message(stream, b"answer")
+        server.connection.send_headers(stream, REQUEST, end=True)
+        server.connection.end(stream)
+        assert server.take() == b""
+
+    def test_streams_that_wait_to_respond_are_named_one_at_a_time(self):
+        """What the first one sends may use up the window."""
+        server = greeted().hear(*(open_stream(stream_id) for stream_id in (1, 3, 5)))
+        connection = server.connection
+        connection.sender.window = 0
+        assert not any(connection.can_send(stream) for stream in server.accepted)
+        events = connection.receive(frames.window_update(0, 100), 0.0)
+        assert events == [StreamWritable(server.accepted[0])]
+        assert connection.sender.pump_again
+        connection.send_message(server.accepted[0], bytes(95))
+        assert connection.pump() == []
+        assert list(connection.sender.blocked) == server.accepted[1:]
+
+
 class TestEnds:
     def test_a_stream_ends_when_both_sides_have_ended(self):
         pair = Pair()
@@ -428,9 +508,9 @@ class TestEnds:
     def test_headers_longer_than_a_frame_arrive(self):
         pair = Pair(server={"max_header_bytes": 100_000})
         written = [*BEGINNING, *((b"a", bytes([number]) * 1000) for number in range(20))]
-        pair.client.open(Recorder(), headers.encode(written))
+        pair.client.open(Stream(), headers.encode(written))
         pair.exchange()
-        assert [each.told[0][1] for each in pair.server.accepted] == [tuple(written)]
+        assert [pair.server.log.of(each)[0][1] for each in pair.server.accepted] == [tuple(written)]
 
     def test_a_server_that_goes_lets_open_streams_end_and_refuses_new_ones(self):
         pair = Pair()
@@ -438,7 +518,7 @@ class TestEnds:
         pair.server.connection.go_away()
         pair.exchange()
         assert pair.client.draining
-        assert "lost" not in {each[0] for each in ours.told}
+        assert "lost" not in {each[0] for each in pair.log.of(ours)}
         pair.server.hear(open_stream(3))
         assert parse(pair.server.take())[-1][0] == frames.RST_STREAM
         pair.server.connection.send_message(theirs, b"last")
@@ -446,25 +526,18 @@ class TestEnds:
         assert list(ours.messages) == [b"last"]
 
     def test_calls_that_a_leaving_server_has_not_seen_are_lost(self):
-        client = Pair().client
-        streams = [Recorder() for _ in range(3)]
+        pair = Pair()
+        streams = [Stream() for _ in range(3)]
         for stream in streams:
-            client.open(stream, REQUEST)
-        client.receive(frames.goaway(3, frames.NO_ERROR), 0.0)
-        assert [("lost", None) in stream.told for stream in streams] == [False, False, True]
+            pair.client.open(stream, REQUEST)
+        pair.hear(frames.goaway(3, frames.NO_ERROR))
+        assert [("lost", None) in pair.log.of(stream) for stream in streams] == [False, False, True]
 
     def test_a_client_that_used_up_all_numbers_takes_no_more_calls(self):
         client = Pair().client
         client._next_id = frames.MAX_STREAM_ID
-        client.open(Recorder(), REQUEST)
+        client.open(Stream(), REQUEST)
         assert client.draining
-
-    def test_a_base_stream_takes_every_notice(self):
-        stream = Stream()
-        stream.readable()
-        stream.writable()
-        stream.lost(None, "")
-        assert not stream.messages
 
 
 def test_greetings_say_what_is_allowed():

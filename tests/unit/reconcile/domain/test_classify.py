@@ -6,7 +6,7 @@ from fila.reconcile.domain.classify import INTEGERS, classify, explain, features
 from fila.reconcile.domain.models import (
     FAILURES,
     METRICS,
-    Claim,
+    ClaimedMetrics,
     Fetched,
     Level,
     Observation,
@@ -26,7 +26,7 @@ leads = st.integers(-40 * HOUR_MS, 40 * HOUR_MS)
 
 def verdict(claim, observed, lead_ms=0, settings=DEFAULTS):
     """The classification of a claim against figures that are `lead_ms` newer."""
-    report = Report("r-1", POST, Claim(*claim), NOW)
+    report = Report("r-1", POST, ClaimedMetrics(*claim), NOW)
     return classify(report, Fetched(Observation(NOW + lead_ms, *observed)), settings)
 
 
@@ -112,10 +112,10 @@ def test_an_answer_without_figures_is_plain_absence():
 
 @pytest.mark.parametrize("failure", FAILURES)
 def test_missing_data_says_why(failure):
-    report = Report("r-1", POST, Claim(1, 1, 1), NOW)
+    report = Report("r-1", POST, ClaimedMetrics(1, 1, 1), NOW)
     found = classify(report, Fetched(failure=failure), DEFAULTS)
     assert (found.status, found.reason) == (Status.MISSING_PLATFORM_DATA, failure)
-    assert explain(report.claim, None, found)
+    assert explain(report.claimed, None, found)
 
 
 class TestGrowth:
@@ -232,7 +232,7 @@ def test_the_table_names_features_and_ends_with_a_row_that_always_holds():
 
 
 def test_a_verdict_can_be_said_in_one_line():
-    claim = Claim(1_300, 10, 1)
+    claim = ClaimedMetrics(1_300, 10, 1)
     for observed, expected in [
         ((1_000, 10, 1), "views: 1,300 claimed, 1,000 on the platform, 30.00 % more than growth explains"),
         ((1_300, 20, 1), "clicks: 10 claimed, 20 on the platform, 50.00 % less than growth explains"),
@@ -242,3 +242,9 @@ def test_a_verdict_can_be_said_in_one_line():
         seen = Observation(NOW, *observed)
         found = classify(Report("r-1", POST, claim, NOW), Fetched(seen), DEFAULTS)
         assert explain(claim, seen, found) == expected
+
+
+def test_the_example_of_rounding_in_the_documentation():
+    """90 seconds allow 25 basis points: 2.5 views of 1,000, rounded down to 2."""
+    assert features((1203, 0, 0), (1000, 0, 0), -90_000, DEFAULTS).over_bp == 2_010
+    assert features((1202, 0, 0), (1000, 0, 0), -90_000, DEFAULTS).over_bp == 2_000

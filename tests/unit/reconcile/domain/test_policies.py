@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.reconcile.domain.alerts import Alert, Kind, alert_for, escalated
-from fila.reconcile.domain.models import Claim, Fetched, InvalidReport, Level, Observation, Post, Reason, Status
+from fila.reconcile.domain.models import (
+    ClaimedMetrics,
+    Fetched,
+    InvalidReport,
+    Level,
+    Observation,
+    Post,
+    Reason,
+    Status,
+)
 from fila.reconcile.domain.retry import Past, next_attempt_ms
 from fila.reconcile.domain.settings import (
     DEFAULTS,
@@ -15,13 +24,13 @@ from fila.reconcile.domain.settings import (
     Alerts,
     Retries,
     Settings,
-    SettingsError,
     Suspicion,
     Tiers,
     Trust,
 )
 from fila.reconcile.domain.suspicion import admit
 from fila.reconcile.domain.trust import TrustEvent, deltas, score_bp, total_bp
+from fila.settings import SettingsError
 
 NOW = 1_700_000_000_000
 
@@ -63,7 +72,7 @@ class TestModels:
     @pytest.mark.parametrize("value", [-1, MAX_COUNT + 1, 1.0, True, "1"])
     def test_a_count_is_a_whole_number_within_its_limits(self, value):
         with pytest.raises(InvalidReport, match="clicks must be a whole number"):
-            Claim(1, value, 1)
+            ClaimedMetrics(1, value, 1)
         with pytest.raises(InvalidReport, match="views must be a whole number"):
             Observation(NOW, value)
 
@@ -217,11 +226,11 @@ class TestSuspicion:
         ],
     )
     def test_an_impossible_claim_goes_first(self, claim, trust_bp, score, signals, priority):
-        found = admit(Claim(*claim), trust_bp, DEFAULTS.suspicion)
+        found = admit(ClaimedMetrics(*claim), trust_bp, DEFAULTS.suspicion)
         assert (found.score, found.signals, found.priority) == (score, signals, priority)
 
     def test_reports_of_the_little_trusted_can_be_made_to_wait_unless_they_are_urgent(self):
         patient = Suspicion(low_trust_delay_ms=60_000)
-        assert admit(Claim(1_000, 10, 1), 0, patient).delay_ms == 60_000
-        assert admit(Claim(1_000, 2_000, 1), 0, patient).delay_ms == 0
-        assert admit(Claim(1_000, 10, 1), 5_000, patient).delay_ms == 0
+        assert admit(ClaimedMetrics(1_000, 10, 1), 0, patient).delay_ms == 60_000
+        assert admit(ClaimedMetrics(1_000, 2_000, 1), 0, patient).delay_ms == 0
+        assert admit(ClaimedMetrics(1_000, 10, 1), 5_000, patient).delay_ms == 0

@@ -6,6 +6,7 @@ import threading
 import httpcore
 import pytest
 
+from fila.reconcile.platforms.addresses import AddressRefused
 from fila.reconcile.platforms.network import Deadline, Network
 
 
@@ -69,7 +70,7 @@ def test_all_waits_of_a_question_share_its_time(clock, addresses):
     inner = Slow(clock)
     deadline = Deadline(clock)
     deadline.start(9.0)
-    stream = Network(deadline, inner).connect_tcp("x", 80, timeout=9.0).start_tls(None, "x", timeout=9.0)
+    stream = Network(deadline, inner, internal=True).connect_tcp("x", 80, timeout=9.0).start_tls(None, "x", timeout=9.0)
     stream.write(b"a", timeout=9.0)
     stream.read(1, timeout=9.0)
     with pytest.raises(httpcore.TimeoutException):
@@ -85,7 +86,7 @@ def test_many_addresses_do_not_give_more_time(clock, addresses):
     deadline = Deadline(clock)
     deadline.start(9.0)
     with pytest.raises(httpcore.TimeoutException):
-        Network(deadline, inner).connect_tcp("x", 80, timeout=9.0)
+        Network(deadline, inner, internal=True).connect_tcp("x", 80, timeout=9.0)
     assert inner.given == [(addresses[0], 9.0)]
 
 
@@ -93,7 +94,7 @@ def test_an_address_that_refuses_is_followed_by_the_next(clock, addresses):
     inner = Slow(clock, closed=addresses[:2])
     deadline = Deadline(clock)
     deadline.start(9.0)
-    Network(deadline, inner).connect_tcp("x", 80)
+    Network(deadline, inner, internal=True).connect_tcp("x", 80)
     assert inner.given == [(addresses[2], 9.0)]
 
 
@@ -101,7 +102,7 @@ def test_when_all_refuse_that_is_said(clock, addresses):
     deadline = Deadline(clock)
     deadline.start(9.0)
     with pytest.raises(httpcore.ConnectError, match="refused"):
-        Network(deadline, Slow(clock, closed=addresses)).connect_tcp("x", 80)
+        Network(deadline, Slow(clock, closed=addresses), internal=True).connect_tcp("x", 80)
 
 
 def test_each_thread_has_a_deadline_of_its_own(clock):
@@ -111,3 +112,46 @@ def test_each_thread_has_a_deadline_of_its_own(clock):
     other.start()
     other.join()
     assert deadline.left() == 9.0
+
+
+class Resolver:
+    """Answers each look-up with the next of these lists of addresses."""
+
+    def __init__(self, monkeypatch, *answers):
+        self.answers = list(answers)
+        monkeypatch.setattr(socket, "getaddrinfo", self)
+
+    def __call__(self, host, port, *_, **__):
+        found = self.answers.pop(0)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in found]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "fe80::1%1"])
+@pytest.mark.parametrize("others", [[], ["8.8.8.8"]], ids=["alone", "behind a public one"])
+def test_a_name_that_leads_inside_is_not_connected_to(clock, monkeypatch, address, others):
+    Resolver(monkeypatch, [*others, address])
+    inner, deadline = Slow(clock), Deadline(clock)
+    deadline.start(9.0)
+    with pytest.raises(AddressRefused, match=r"platform\.example leads to"):
+        Network(deadline, inner).connect_tcp("platform.example", 443)
+    assert inner.given == []
+
+
+def test_the_address_that_was_checked_is_the_one_connected_to(clock, monkeypatch):
+    """DNS rebinding: public when it is checked, loopback when it is looked up again."""
+    resolver = Resolver(monkeypatch, ["8.8.8.8"], ["127.0.0.1"])
+    inner, deadline = Slow(clock), Deadline(clock)
+    deadline.start(9.0)
+    Network(deadline, inner).connect_tcp("platform.example", 443)
+    assert [host for host, _ in inner.given] == ["8.8.8.8"]
+    assert resolver.answers == [["127.0.0.1"]], "looked up once"
+
+
+def test_each_connection_is_checked_anew(clock, monkeypatch):
+    Resolver(monkeypatch, ["8.8.8.8"], ["127.0.0.1"])
+    deadline = Deadline(clock)
+    network = Network(deadline, Slow(clock))
+    deadline.start(9.0)
+    network.connect_tcp("platform.example", 443)
+    with pytest.raises(AddressRefused):
+        network.connect_tcp("platform.example", 443)

@@ -1,0 +1,48 @@
+// A client in another language: asks a Fila server for its health over mutual TLS, as any gRPC program would.
+// go run . ADDR CA CERT KEY; empty CERT and KEY show no certificate. Prints the status of the call.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+func main() {
+	addr, ca, cert, key := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		panic(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	config := &tls.Config{RootCAs: pool}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			panic(err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	connection, err := grpc.NewClient(addr, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		panic(err)
+	}
+	defer connection.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	answer, err := grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+	if err != nil {
+		fmt.Println(status.Code(err), status.Convert(err).Message())
+		return
+	}
+	fmt.Println("OK", answer.Status)
+}

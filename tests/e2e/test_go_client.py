@@ -1,0 +1,46 @@
+"""A client of another language, grpc-go, over mutual TLS."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fila.testing import ServerProcess
+from tests.support.certificates import Authority, grpc_credentials
+
+SOURCE = Path(__file__).parent / "go_client"
+
+
+@pytest.fixture(scope="module")
+def go_client(tmp_path_factory):
+    """Builds the program; its modules come from the module proxy."""
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("Go is not installed")
+    program = tmp_path_factory.mktemp("go") / "client"
+    built = subprocess.run([go, "build", "-o", program, "."], cwd=SOURCE, capture_output=True, text=True, check=False)
+    if built.returncode:
+        pytest.skip(f"the Go client cannot be built here: {built.stderr.strip().splitlines()[-1]}")
+    return lambda *args: subprocess.run(
+        [program, *args], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.strip()
+
+
+@pytest.mark.timeout(300)
+def test_a_go_client_with_and_without_its_certificate(go_client, tmp_path):
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
+    pair, mine = authority.server(), authority.client("gopher")
+    config = f"""[tls]
+cert = "{pair.cert}"
+key = "{pair.key}"
+client_ca = "{authority.ca}"
+client_auth = "required"
+"""
+    with ServerProcess(config=config, credentials=grpc_credentials(authority, mine)) as server:
+        addr = f"localhost:{server.port}"
+        assert go_client(addr, authority.ca, mine.cert, mine.key) == "OK SERVING"
+        assert "certificate required" in go_client(addr, authority.ca, "", "")
+        assert "unknown authority" in go_client(addr, stranger.ca, mine.cert, mine.key)
+        theirs = stranger.client("intruder")
+        assert go_client(addr, authority.ca, theirs.cert, theirs.key).startswith("Unavailable")

@@ -1,0 +1,191 @@
+"""Streaming reconciliation, against a real broker, and held against a bulk run over the same reports."""
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import pyarrow.parquet as pq
+
+from fila.pipelines.errors import BadInput
+from fila.pipelines.files import Files
+from fila.pipelines.reconcile import stream
+from fila.pipelines.reconcile.bulk import reconcile
+from fila.pipelines.reconcile.stream import Batch, Queues
+from fila.pipelines.runs import Runs
+from fila.reconcile.domain.intake import POST_TAKEN
+from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS
+
+NOW_MS = 1_790_000_000_000
+PATIENCE_S = 200
+
+pytestmark = pytest.mark.timeout(480)
+
+
+def report(number, views=1000, **more):
+    return {
+        "report_id": f"r{number}",
+        "affiliate_id": f"a{number % 3}",
+        "campaign_id": "c",
+        "platform": "clipshare",
+        "post_id": f"p{number}",
+        "views": views,
+        "clicks": 100,
+        "conversions": 10,
+        "reported_at": NOW_MS + number,
+    } | more
+
+
+VIEWS = (1000, 1060, 1300, 850, 2000, 1150)
+REPORTS = [json.dumps(report(number, VIEWS[number % len(VIEWS)])) for number in range(24)]
+REPORTS += [REPORTS[3], json.dumps(report(30, -1)), "{", json.dumps(report(31, affiliate_id=""))]
+
+
+@pytest.fixture
+def metrics(tmp_path):
+    rows = [
+        {"platform": "clipshare", "post_id": f"p{n}", "views": 1000, "clicks": 100, "conversions": 10}
+        | {"observed_at": NOW_MS}
+        for n in range(22)
+    ]
+    rows[5]["clicks"] = None
+    file = tmp_path / "metrics.json"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(file)
+
+
+@pytest.fixture
+def queues(client, broker, queue):
+    made = Queues.beside(broker.addr, queue, group="g", max_messages=20)
+    client.create_queue(made.discrepancies)
+    client.create_queue(made.alerts)
+    return made
+
+
+def run(spark, queues, metrics, out):
+    trigger = {"availableNow": True}
+    query = stream.start(spark, queues, metrics, str(out), clock_ms=lambda: NOW_MS, trigger=trigger)
+    assert query.awaitTermination(PATIENCE_S)
+
+
+def rows_of(folder, name):
+    return pq.read_table(f"{folder}/gold/{name}").to_pylist()
+
+
+def messages(spark, payloads):
+    """Messages of a batch, by id, enqueued at NOW_MS."""
+    schema = "message_id string, payload binary, enqueued_at timestamp"
+    at = datetime.fromtimestamp(NOW_MS / 1000, UTC)
+    return spark.createDataFrame([(name, text.encode(), at) for name, text in payloads], schema)
+
+
+def counted(*folders, name):
+    return Counter(json.dumps(row, sort_keys=True) for folder in folders for row in rows_of(folder, name))
+
+
+def sent(client, queue):
+    return [message for piece in client.read_queue(queue) for message in piece]
+
+
+def test_what_is_no_report_is_sent_once_also_when_it_comes_again_in_a_later_batch(
+    spark, client, queue, queues, metrics, tmp_path
+):
+    """As after a kill between sending and Spark's commit that outlasts the lease."""
+    out = str(tmp_path / "out")
+    other = json.dumps(report(99, post_id="p0", affiliate_id=" b "))  # the post is that of REPORTS[0]
+    first = [("m1", "{"), ("m2", REPORTS[0]), ("m4", other)]
+    batches = (first, [*first, ("m3", "{")])
+    counts = []
+    for number, batch in enumerate(batches):
+        frame = messages(spark, batch)
+        counts.append(Batch(spark, out, NOW_MS, DEFAULTS, lambda _: None).take(frame, number, metrics))
+        for _ in range(2):  # the second time it adds nothing
+            stream.send(spark, queues, Runs(Files(spark), out), f"p-{queue}", number)
+    reasons = [(message.headers["message_id"], message.headers["reason"]) for message in sent(client, queues.refused)]
+    unreadable = "the line cannot be read"
+    assert sorted(reasons) == [("m1", unreadable), ("m3", unreadable), ("m4", POST_TAKEN)]
+    assert counts == [
+        {"received": 3, "refused": 2, "repeated": 0, "new": 1},
+        {"received": 4, "refused": 1, "repeated": 3, "new": 0},
+    ]
+
+
+def test_metrics_that_cannot_be_used_do_not_stop_the_stream(spark, queues, tmp_path):
+    """Neither an empty folder nor a file without its columns: else the same batch would fail for ever."""
+    with pytest.raises(BadInput, match="no metrics"):
+        run(spark, queues, str(tmp_path / "nowhere"), tmp_path / "other")
+    folder, out = tmp_path / "metrics", str(tmp_path / "out")
+    folder.mkdir()
+    for number, text in enumerate(("", '{"platform": "clipshare"}\n')):
+        if text:
+            (folder / "lacking.json").write_text(text)
+        frame = messages(spark, [("m", json.dumps(report(number)))])
+        counts = Batch(spark, out, NOW_MS, DEFAULTS, lambda _: None).take(frame, number, str(folder))
+        assert counts["new"] == 1
+    last = Runs(Files(spark), out).last()
+    [(path, reason)] = last.summary["quarantined"].items()
+    assert path.endswith("lacking.json")
+    assert "missing columns post_id" in reason
+
+
+def test_a_report_counts_as_of_when_it_was_enqueued(spark, metrics, tmp_path):
+    """The stream may be behind: what was in the future at the enqueue stays so, what was in time stays in time."""
+    limits, now_ms = DEFAULTS.intake, NOW_MS + 24 * HOUR_MS
+    ahead = {"ahead": NOW_MS + HOUR_MS, "a little ahead": NOW_MS + 1000, "old": NOW_MS - limits.max_age_ms}
+    rows = [report(n, 3400, report_id=name, reported_at=at) for n, (name, at) in enumerate(ahead.items())]
+    frame = messages(spark, [(row["report_id"], json.dumps(row)) for row in rows])
+    Batch(spark, str(tmp_path / "out"), now_ms, DEFAULTS, lambda _: None).take(frame, 0, metrics)
+    run = tmp_path / "out/runs/000001"
+    bronze = pq.read_table(run / "bronze/reports/queue").to_pylist()
+    assert {row["report_id"]: row["fila_problem"] for row in bronze if row["fila_problem"]} == {
+        "ahead": "reported_at is in the future"
+    }
+    found = {row["report_id"]: (row["reported_at_ms"], row["submitted_at_ms"]) for row in rows_of(run, "results")}
+    assert found == {"a little ahead": (NOW_MS, NOW_MS), "old": (ahead["old"], NOW_MS)}
+
+
+def test_a_stream_that_fails_on_the_way_comes_to_what_bulk_comes_to(
+    spark, client, queue, queues, metrics, tmp_path, monkeypatch
+):
+    client.enqueue_many(queue, [text.encode() for text in REPORTS])
+    out = tmp_path / "out"
+    send, failed = stream.send, []
+
+    def fail_once(*given):
+        if given[-1] == 0 and not failed:
+            failed.append(1)
+            raise RuntimeError("not now")
+        send(*given)
+
+    monkeypatch.setattr(stream, "send", fail_once)
+    with pytest.raises(Exception, match="not now"):
+        run(spark, queues, metrics, out)
+    run(spark, queues, metrics, out)
+
+    (tmp_path / "reports.json").write_text("".join(f"{text}\n" for text in REPORTS))
+    bulk = reconcile(spark, str(tmp_path / "reports.json"), metrics, str(tmp_path / "bulk"), now_ms=NOW_MS)
+    batches = [f"{out}/runs/{number:06d}" for number in (1, 2)]
+    for name in ("affiliates", "campaigns", "platforms", "open"):
+        assert counted(batches[-1], name=name) == counted(bulk.folder, name=name)
+    for name in ("results", "alerts"):
+        assert counted(*batches, name=name) == counted(bulk.folder, name=name)
+
+    found = [json.loads(message.payload) for message in sent(client, queues.discrepancies)]
+    expected = Counter(
+        row["report_id"]
+        for row in rows_of(bulk.folder, "results")
+        if row["status"].startswith(("DISCREPANCY", "AFFILIATE"))
+    )
+    assert expected
+    assert Counter(each["report_id"] for each in found) == expected
+    assert len(sent(client, queues.alerts)) == len(rows_of(bulk.folder, "alerts")) > 0
+    refused = {message.payload.decode(): message.headers["reason"] for message in sent(client, queues.refused)}
+    assert refused == {
+        REPORTS[-3]: "views is not a whole number from 0 to 1000000000000",
+        REPORTS[-2]: "the line cannot be read",
+        REPORTS[-1]: "affiliate_id is empty",
+    }
+    assert client.queue_stats(queue).summary.in_flight == 0

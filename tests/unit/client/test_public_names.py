@@ -1,0 +1,72 @@
+"""The public API: a name that comes, goes or moves is a decision, so it is written down here too."""
+
+import subprocess
+import sys
+
+import pytest
+
+import fila
+from fila import client, testing
+
+NAMES = """
+    TLS AckManyError AckedClaims AsyncClient AsyncConsumeMessage AsyncConsumer AsyncGroup AsyncJournalReader
+    AsyncTransaction Auth BlockingAuth ClaimInfo ClaimLostError Client ClientClosedError ConfigNotFoundError
+    ConsumeMessage Consumer ConsumerStats DeadLetter EnqueueDecision EnqueueManyError Explanation ExtendedClaims
+    FailedAttempt FailedPreconditionError FailureDecision FencedError FilaError FilaTimeoutError Group GroupFloor
+    GroupStats HookStats HookTrial Identity InternalError InvalidArgumentError JournalBatch JournalEntry
+    JournalOptions JournalReader KeyInfo KeyStats LimitExceededError MessageFilter MessageNotFoundError NewKey
+    NotStagedError OutgoingMessage PeekPage PeekedMessage PermissionDeniedError PrincipalInfo
+    QueueAlreadyExistsError QueueConfig QueueCounters QueueInfo QueueNotFoundError QueueSettings QueueStats
+    ReadMessage ReadOptions RoleInfo SchedulerStats ServerInfo ServerStore ServerTls StagedPart TLSError
+    ThrottleStats Transaction UnavailableError
+    WaitReason WaitStats
+"""
+
+METHODS = """
+    ack ack_many auth consume consume_batches create_queue delete_config delete_queue describe_server enqueue
+    enqueue_many ensure_queue
+    explain extend get_config group list_config list_queues nack pause_queue peek purge queue_stats read_journal
+    read_journal_batches read_queue redrive reject release resume_queue set_config transaction try_hook update_queue
+"""
+
+
+def public(of):
+    return {name for name in dir(of) if not name.startswith("_")}
+
+
+def test_the_public_names_are_these():
+    """`fila.client` owns the list; `fila` has the same names, and its version."""
+    assert client.__all__ == NAMES.split()
+    assert dir(fila) == fila.__all__ == sorted([*NAMES.split(), "__version__"])
+    assert all(getattr(fila, name) is getattr(client, name) for name in NAMES.split())
+
+
+def test_both_clients_have_the_same_methods():
+    assert public(fila.Client) == {*METHODS.split(), "close", "read_queue_packed"}
+    assert public(fila.AsyncClient) == {*METHODS.split(), "close"}
+
+
+def test_another_name_is_an_attribute_error():
+    for name in ("Nonsense", "nonsense", "aio"):
+        with pytest.raises(AttributeError, match=f"module 'fila' has no attribute '{name}'"):
+            getattr(fila, name)
+
+
+def test_all_names_can_be_imported_at_once():
+    done = subprocess.run(
+        [sys.executable, "-c", "from fila import *; print(Client.__name__)"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "Client\n"
+
+
+def test_the_sdk_is_loaded_on_first_use():
+    """A module of the broker, or the help of the command, does not pay for it."""
+    program = "import sys, fila.core, fila.cli.main; print('fila.client' in sys.modules); fila.Client; print('ok')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\nok\n"
+
+
+def test_the_tools_for_tests_are_these():
+    names = ["MemoryStorage", "RedisProcess", "ServerFailed", "ServerProcess", "VirtualClock", "VirtualJobs"]
+    assert testing.__all__ == names
+    assert [getattr(testing, name).__name__ for name in names] == names
