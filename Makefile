@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-hostile test-spark bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
+.PHONY: help setup check check-wire test test-hostile test-spark bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
 .PHONY: proto fmt pins clean
 
 PY := .venv/bin/python
@@ -24,6 +24,9 @@ $(STAMP): pyproject.toml packages/fila-client/pyproject.toml constraints.txt scr
 
 check: setup ## Lint, format, types, import direction, generated code
 	@scripts/check
+
+check-wire: setup ## HTTP/2 conformance: h2spec against a real server (needs Go)
+	@$(PY) scripts/check_wire.py
 
 # Attacks that take long are left to test-hostile. Tests on Spark share one session and so one process; those that start
 # further ones are left to test-spark.

@@ -59,7 +59,7 @@ def main() -> None:
 def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> Figures:
     from pyspark.sql import functions as F  # noqa: N812
 
-    from fila.spark import bulk, gold, sample, tables
+    from fila.pipelines.reconcile import bulk, sample, tables, verdicts
 
     now_ms = time.time_ns() // 1_000_000
     wanted = sample.Sample(options.reports, now_ms, affiliates=options.affiliates)
@@ -67,7 +67,8 @@ def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> F
     sample.reports(spark, wanted).write.parquet(str(folder / "reports"))
     sample.metrics(spark, wanted).write.parquet(str(folder / "metrics"))
     for table in (tables.reports(), tables.metrics()):
-        rows = tables.bronze(spark.read.parquet(str(folder / table.name)), table)
+        received = spark.read.parquet(str(folder / table.name)).withColumn(tables.RECEIVED, F.lit(now_ms))
+        rows = tables.bronze(received, table, DEFAULTS.intake)
         tables.valid(rows, table).write.parquet(str(folder / "silver" / table.name))
 
     def sides() -> list[DataFrame]:
@@ -75,15 +76,17 @@ def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> F
 
     def floor() -> object:
         reports, metrics = sides()
-        joined = reports.join(metrics.hint("shuffle_hash"), ["platform", "post_id"], "left")
+        joined = reports.join(metrics, ["platform", "post_id"], "left")
         everything = [F.sum(F.hash(*joined.columns).cast("bigint"))]
         return joined.agg(*everything).collect()
 
     def reconciling() -> object:
         reports, metrics = sides()
-        results = gold.results(gold.fresh(reports), metrics, DEFAULTS)
+        results = verdicts.results(verdicts.fresh(reports), metrics, now_ms, DEFAULTS)
         return (
-            gold.tally(gold.changes(results, None), "affiliate_id").agg(F.sum("steps_bp"), F.sum("reports")).collect()
+            verdicts.tally(verdicts.changes(results, None), "affiliate_id")
+            .agg(F.sum("steps_bp"), F.sum("reports"))
+            .collect()
         )
 
     jvm: Any = spark._jvm  # noqa: SLF001

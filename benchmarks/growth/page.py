@@ -15,7 +15,7 @@ _LABELS = {
     "enqueue_cpu_us": "enqueue, us",
     "drain_cpu_us": "drain, us",
     "delay_cpu_us": "enqueue with a delay, us",
-    "park_cpu_us": "parking of a key, once, us",
+    "park_cpu_us": "parking a key, once, us",
     "messages_per_s": "msg/s",
     "first_delivery_ms": "first delivery, ms",
     "rss_mb": "RSS, MB",
@@ -24,14 +24,16 @@ _LABELS = {
 }
 
 _INTRODUCTION = """\
-The cost of a message is the server's CPU time for it. From one end of a range to the other it may rise by a quarter."""
+The cost of a message is the server's CPU time for it. The goal: it rises by at most a quarter over a whole range."""
 _METHOD = """\
-Every point starts a fresh `fila-server` on an empty folder with the default configuration (`durability = "wal"`) and
-fills it first; only the probe that follows is measured, with messages of 100 B unless the size is what grows. CPU of
-the server is read in steps of 10 ms and includes what RocksDB does in the background meanwhile, such as the compaction
-of what was written before. First delivery is from the connection of a new client to a message in its hands; restart is
-from the start of the process after `kill -9` until it serves. Points of one range are measured up in one repeat and
-down in the next; shown is the repeat that cost least, since whatever else the machine does only ever adds.
+- Every point starts a fresh `fila-server` on an empty folder with the default configuration (`durability = "wal"`) and
+  fills it first. Only the probe that follows is measured. Messages have 100 B unless the size is what grows.
+- CPU of the server is read in steps of 10 ms. It includes what RocksDB does in the background meanwhile, such as the
+  compaction of what was written before.
+- First delivery is the time from the connection of a new client to its first message.
+- Restart is the time from the start of the process after `kill -9` until it serves.
+- One repeat measures the points of a range upwards, the next one downwards. The tables show the repeat that cost
+  least, because other work on the machine only ever adds.
 """
 
 
@@ -56,7 +58,7 @@ class Curve:
     @property
     def verdict(self) -> str:
         if self.range.natural:
-            return "grows by nature"
+            return "expected to grow"
         return "flat" if self.rise <= ALLOWED_RISE else "**rises**"
 
 
@@ -73,12 +75,12 @@ def render(curves: Sequence[Curve], facts: Mapping[str, Any], picture: str, note
         for each in curves
     ]
     parts = [
-        "# Flat as it grows",
-        "Made by `make bench-growth`; do not edit.",
+        "# Cost of a message as things grow",
+        "Written by `make bench-growth`; do not edit.",
         *([f"**{note}**"] if note else []),
         f"![Cost of a message as things grow]({picture})",
         _INTRODUCTION,
-        table(("what grows", "from, to", "what is measured", "cost of a message", ""), rows),
+        table(("what grows", "from, to", "what is measured", "change of cost", "verdict"), rows),
         *[_section(each) for each in curves],
         "## How it is measured",
         _METHOD.rstrip(),

@@ -222,14 +222,16 @@ RANGES: tuple[Range, ...] = (
         "keys",
         "fairness keys",
         (10, 1_000, 100_000),
-        "enqueue and drain of a million messages, of each key in turn",
+        "enqueue and drain of a million messages, one of each key in turn",
         _keys,
     ),
     Range(
         *("backlog", "pending messages", (10_000, 100_000, 1_000_000, 5_000_000)),
-        *("enqueue and drain of some beside a backlog", _backlog),
+        *("enqueue and drain of some messages beside a backlog", _backlog),
     ),
-    Range("consumers", "consumers", (1, 10, 100, 200), "drain by consumers with 100 in flight each", _consumers),
+    Range(
+        "consumers", "consumers", (1, 10, 100, 200), "drain by consumers with 100 messages in flight each", _consumers
+    ),
     Range("queues", "queues", (1, 20, 200, 2_000), "enqueue and drain in one of the queues", _queues),
     Range(
         *("delayed", "delayed messages", (1_000, 10_000, 100_000, 1_000_000)),
@@ -246,6 +248,6 @@ RANGES: tuple[Range, ...] = (
     ),
     Range(
         *("history", "acked messages before", (0, 50_000, 500_000, 5_000_000)),
-        *("enqueue and drain in a queue that has seen many", _history),
+        *("enqueue and drain in a queue that has acked many messages", _history),
     ),
 )

@@ -14,17 +14,17 @@ from typing import Any
 
 from fila.broker.commands import AckGroup, CreateQueue, Enqueue, Incoming, Settle
 from fila.broker.engine import Engine
+from fila.broker.grants import token_text
 from fila.broker.journal import Journal
 from fila.broker.recovery import recover
-from fila.broker.settle import token_text
 from fila.client.encoding import OutgoingMessage, encode_all
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.leases import Grant
 from fila.core.throttle import Limit
-from fila.server.codec import read_batch
-from fila.storage.codec import QueueRecord
+from fila.server.message_codec import read_batch
 from fila.storage.memory import MemoryStorage
+from fila.storage.records import QueueRecord
 from fila.v1 import service_pb2
 
 _BATCH = 500
@@ -115,7 +115,7 @@ def _batches(count: int, keys: int, headers: Mapping[str, str] = MappingProxyTyp
     tenants = [{"tenant": f"tenant-{number}", **headers} for number in range(keys)]
     kinds = [repr(tenant).encode() for tenant in tenants]
     messages = [
-        Incoming(_QUEUE, tenants[number % keys], _PAYLOAD, len(_PAYLOAD), kind=kinds[number % keys])
+        Incoming(_QUEUE, tenants[number % keys], _PAYLOAD, len(_PAYLOAD), header_bytes=kinds[number % keys])
         for number in range(count)
     ]
     return [messages[at : at + _BATCH] for at in range(0, count, _BATCH)]

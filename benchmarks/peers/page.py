@@ -7,39 +7,39 @@ from benchmarks.peers.workloads import Figure, Workload
 from benchmarks.report import digits
 
 _METHOD = """\
-- **Real servers.** Each is a process on a loopback port with an empty temporary folder, started anew for every single
-  measurement, with the settings it comes with but for what the table above states and what a backlog of this size
-  needs: RabbitMQ may use 60 % of the memory before it slows producers down, and heartbeats are off, since a client that
-  is busy with a batch does not answer them; NATS delivers more unacknowledged messages than its default of 1,000.
-  Producers and consumers are Python processes of their own.
-- **Confirmed means the same for all**: it survives `kill -9` of the server. Not the same for all is what a power loss
-  takes: compare `fsync first` with `fsync first`. {strict}
-- **The fastest way that each Python client has** to move many messages: batches, pipelines, windows. Event loops are
-  uvloop's.
+- **Real servers.** Each server is a process on a loopback port with an empty temporary folder, started anew for every
+  single measurement. It has its default settings, except for what the table above states and what a backlog of this
+  size needs: RabbitMQ may use 60 % of the memory before it slows producers down, and its heartbeats are off, because a
+  client that is busy with a batch does not answer them; NATS delivers more unacknowledged messages than its default of
+  1,000. Producers and consumers are separate Python processes.
+- **Confirmed means the same for all**: the message survives `kill -9` of the server. What a power loss takes differs,
+  so compare `fsync first` with `fsync first`. {strict}
+- **Each Python client is used in its fastest way** to move many messages: batches, pipelines, windows. Event loops
+  are uvloop's.
 - **Only the work is timed.** A client connects first, waits for a common starting signal, and closes after the clock
   has stopped. A consumer's time ends when the server has its last acknowledgement.
-- **CPU seconds** are user and system time of all threads between the same two moments; of RabbitMQ, the Erlang
-  machine's.
-- **Alternating.** In every repeat each workload goes through all peers, in one order and in the next repeat in the
-  opposite one, so that a slow minute does not hit one of them alone. Shown are the median and, in brackets, the
-  smallest and largest.
+- **CPU seconds** are user and system time of all threads between the same two moments. For RabbitMQ, they are those of
+  the Erlang machine.
+- **Alternating order.** In every repeat, each workload goes through all peers, and the next repeat reverses the order,
+  so that a slow minute does not hit one peer alone. The tables show the median and, in brackets, the smallest and
+  largest.
 """
 
 _LIMITS = """\
-- One machine, and the clients share its cores with the server: a client that needs less CPU leaves more for its
-  server. In another language the clients, and so the figures, would differ.
-- One node each. RabbitMQ's quorum queues, NATS and Redis are built to be replicated, which Fila is not; what that is
-  worth is not in these figures.
-- One queue, one producer, one consumer, loopback, no TLS. Nothing here says how many connections or queues a server
-  can hold.
-- The versions are those that the machine's distribution has, or the newest where they are built from source; others
-  may be faster.
-- beanstalkd's known Python clients cannot pipeline. Its figures are those of its protocol on a plain socket, which
-  few users have.
-- Redis and beanstalkd keep what they hold in memory, so that a backlog is bounded by it.
-- Quiet tenants share one queue with the noisy one, since that is the case that fair scheduling is for. With a queue
-  for each tenant and a consumer that takes from them in turn, the others would serve them as soon, for as many queues
-  as they can have.
+- There is one machine, and the clients share its cores with the server: a client that needs less CPU leaves more for
+  its server. In another language the clients, and so the figures, would differ.
+- Each broker is one node. RabbitMQ's quorum queues, NATS and Redis are built to be replicated, and Fila is not. These
+  figures do not show what replication is worth.
+- There is one queue, one producer, one consumer, loopback and no TLS. The figures do not show how many connections or
+  queues a server can hold.
+- The versions are those of the machine's distribution, or the newest where they are built from source. Others may be
+  faster.
+- beanstalkd's known Python clients cannot pipeline. Its figures are those of its protocol on a plain socket, which few
+  users have.
+- Redis and beanstalkd keep everything in memory, so memory bounds their backlog.
+- Quiet tenants share one queue with the noisy one, because fair scheduling is for that case. With one queue for each
+  tenant and a consumer that takes from them in turn, the other brokers would serve them as soon, for as many queues as
+  they can have.
 - Backlogs fit into the page cache: nothing is read from a disk.
 """
 
@@ -47,28 +47,28 @@ _LIMITS = """\
 def render(comparison: Comparison, picture: str, command: str) -> str:
     """The whole page, in Markdown."""
     parts = [
-        "# Beside other brokers",
-        f"Made by `{command}`; do not edit. Every repeat is in the JSON file that the command names.",
+        "# Fila compared with other brokers",
+        f"Written by `{command}`; do not edit. The JSON file that the command names has every repeat.",
         *(
-            ["**A quick run: it shows that the command works and says nothing about speed.**"]
+            ["**A quick run: it shows that the command works, and its figures mean nothing.**"]
             if comparison.quick
             else []
         ),
-        f"![Fila beside other brokers]({picture})",
-        "## Who",
+        f"![Fila compared with other brokers]({picture})",
+        "## Which brokers and settings",
         _who(comparison),
         *(
             ["Not measured: " + "; ".join(f"{name}: {why}" for name, why in comparison.skipped.items()) + "."]
             * bool(comparison.skipped)
         ),
-        "## How",
+        "## How they are measured",
         _METHOD.rstrip().format(strict=_strict(comparison)),
         _where(comparison),
         "## Figures",
         *[_section(comparison, workload, size) for workload, size in comparison.settings()],
-        "## Where Fila loses, and where it wins",
+        "## Where Fila is behind, and where it is ahead",
         _verdict(standings(comparison), comparison),
-        "## How far these figures carry",
+        "## What these figures do not show",
         _LIMITS.rstrip(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -155,7 +155,7 @@ def _value(cell: Cell, figure: Figure, *, bold: bool) -> str:
 
 
 def _verdict(found: Sequence[Standing], comparison: Comparison) -> str:
-    """Each figure of ours against the best of the others: the worst first."""
+    """Each figure of ours against the best of the other brokers: the worst first."""
     if not found:
         return "Nothing to compare."
     rows = [
@@ -170,10 +170,10 @@ def _verdict(found: Sequence[Standing], comparison: Comparison) -> str:
     ]
     behind = sum(each.lead < 1 for each in found)
     told = (
-        "Fila in its default setting beside the best of the others, figure by figure, whatever that one guarantees. "
-        f"Fila is behind in {behind} of {len(found)}."
+        "Each row compares Fila in its default setting with the best of the other brokers, whatever that one "
+        f"guarantees. Fila is behind in {behind} of {len(found)} rows."
     )
-    return told + "\n\n" + table(("workload", "figure", "Fila", "best of the others", "Fila is"), rows)
+    return told + "\n\n" + table(("workload", "figure", "Fila", "best of the other brokers", "Fila is"), rows)
 
 
 def _words(lead: float) -> str:

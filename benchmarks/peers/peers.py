@@ -117,7 +117,7 @@ PEERS: tuple[Peer, ...] = (
         *("nats", "NATS JetStream", "with_nats", "NatsServer", "NatsClient", ()),
         fsync="no fsync",
         durability="file storage, handed to the kernel before the answer, synced every 2 minutes (the default)",
-        client="nats-py on uvloop: publish_async with 4,000 open; pull fetch of 500, each acked for itself",
+        client="nats-py on uvloop: publish_async with 4,000 open; pull fetch of 500, each acked on its own",
         packages=("nats-py",),
         program=("nats-server", "--version"),
         install="apt-get install nats-server, or go install github.com/nats-io/nats-server/v2@latest",

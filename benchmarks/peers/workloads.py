@@ -238,36 +238,35 @@ def receive_quiet(gate: Gate, peer: str, port: int) -> int:
 WORKLOADS: tuple[Workload, ...] = (
     Workload(
         *("produce", "produce, confirmed"),
-        "one producer process, in bulk, until the last message is confirmed",
+        "one producer process sends in bulk until the last message is confirmed",
         _RATE,
         (1024, 100),
         _produce,
     ),
     Workload(
         *("drain", "drain"),
-        "one consumer process, deliver and ack of a backlog, in bulk",
+        "one consumer process receives and acks a backlog in bulk",
         _RATE,
         (1024, 100),
         _drain,
     ),
     Workload(
         *("lifecycle", "produce and consume at once"),
-        "one producer and one consumer process at once, until all is acked",
+        "one producer and one consumer process at once, until all messages are acked",
         _RATE,
         (1024, 100),
         _lifecycle,
     ),
     Workload(
         *("one_by_one", "one at a time, confirmed"),
-        "each message sent after the one before is confirmed",
+        "each message is sent after the one before is confirmed",
         _RATE,
         (1024, 100),
         _one_by_one,
     ),
     Workload(
         *("latency", "latency at 500 msg/s"),
-        "from the call that sends to the consumer's hands, 500 a second at fixed times; the first half second is left "
-        "out",
+        "from the send call to the consumer, 500 messages a second at fixed times; the first half second is left out",
         (
             Figure("p50_ms", "p50", "ms", "low"),
             Figure("p99_ms", "p99", "ms", "low"),
@@ -285,7 +284,7 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload(
         *("restart", "memory, and restart after kill -9"),
-        "pending messages of 100 B, kill -9, from the start of the process to a message in a new client's hands",
+        "pending messages of 100 B, then kill -9; from the start of the process to the first message at a new client",
         (
             Figure("rss_mb", "RSS with the backlog", "MB", "low"),
             Figure("rss_after_mb", "RSS after the restart", "MB", "low"),

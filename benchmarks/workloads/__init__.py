@@ -10,6 +10,7 @@ from benchmarks.workloads.recovery import RECOVERY
 from benchmarks.workloads.telemetry import TELEMETRY
 from benchmarks.workloads.throttles import DECISION, PARKED, RATES
 from benchmarks.workloads.throughput import DRAIN, ENQUEUE, LIFECYCLE, ONE_BY_ONE
+from benchmarks.workloads.tls import TLS
 
 WORKLOADS: tuple[Workload, ...] = (
     ENQUEUE,
@@ -25,6 +26,7 @@ WORKLOADS: tuple[Workload, ...] = (
     LEDGER,
     JOURNAL,
     TELEMETRY,
+    TLS,
     RECOVERY,
     DECISION,
     PARKED,

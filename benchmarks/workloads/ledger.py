@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from benchmarks import clients
 from benchmarks.harness import QUEUE, ClientProcess, fresh_server, run_together
 from benchmarks.workloads.base import Figure, Goal, Run, Workload
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
 from fila.core.ledger import Ledger
-from fila.core.pending import FairKey, Lane
 
 BATCH = 500
 """About as many messages as one tick of a drain delivers."""

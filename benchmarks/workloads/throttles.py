@@ -9,8 +9,9 @@ from benchmarks.harness import QUEUE, ClientProcess, Gate, cpu_s, fresh_server, 
 from benchmarks.stats import percentile
 from benchmarks.workloads.base import Figure, Goal, Run, Workload
 from fila import Client
+from fila.core.fair_key import FairKey
+from fila.core.lane import Lane
 from fila.core.lines import Lines, Trace
-from fila.core.pending import FairKey, Lane
 from fila.core.throttle import Limit, ThrottleManager, TokenBucket
 
 _PROVIDER, _REGION = "provider", "region"

@@ -1,5 +1,6 @@
--- Wait 1 s, 2 s, 4 s and so on up to five minutes, a little more or less so that failures do not come back together.
--- After eight attempts, or at once if trying again cannot help, the message is a dead letter.
+-- Exponential backoff: wait 1 s, 2 s, 4 s and so on up to five minutes, with 20 % jitter so that messages that failed
+-- together do not return together. After eight attempts, or at once for an error that a retry cannot fix, the message
+-- becomes a dead letter.
 local FIRST_MS, LONGEST_MS, MAX_ATTEMPTS = 1000, 5 * 60 * 1000, 8
 
 function on_failure(msg)

@@ -1,5 +1,5 @@
--- What a message is decides how it travels: interactive work goes first, exports wait for the night, the rest is normal.
--- The kind is a header such as "export/customers.csv"; what stands before the slash counts.
+-- Priority by kind of work: interactive work goes first, exports wait a minute and go last, the rest is normal.
+-- The kind is the part before the slash of a header such as "export/customers.csv".
 local ROUTES = {
   interactive = { priority = 0 },
   export = { priority = 10, delay_ms = 60 * 1000, cost = 5 },

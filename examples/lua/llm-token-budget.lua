@@ -1,7 +1,7 @@
--- A language model allows so many tokens a minute. A message costs the tokens it will use, so one bucket holds them all:
--- 90,000 tokens a minute are the configuration key "throttle.llm:gpt-4o" with the value "rate=1500,burst=90000".
--- Requests are estimated at four bytes a token, plus the longest answer that was asked for. When the provider says that
--- there were too many, the message waits as long as it says.
+-- A language model has a budget of tokens a minute. The cost of a message is the number of tokens it will use, so one
+-- throttle key holds the budget: 90,000 tokens a minute are the configuration key "throttle.llm:gpt-4o" with the value
+-- "rate=1500,burst=90000". A request is estimated at four bytes a token, plus the longest answer it asks for. When the
+-- provider answers "retry after N", the message waits N seconds.
 function on_enqueue(msg)
   local answer = tonumber(msg.headers.max_tokens) or 500
   local tokens = math.ceil(msg.payload_size / 4) + math.floor(math.max(answer, 0))

@@ -1,5 +1,5 @@
--- No more calls than each provider allows, for the whole account and for each region of it. The rates are set at runtime
--- by configuration keys, for example "throttle.provider:aws" with the value "rate=50,burst=100".
+-- Limit the calls to each provider: for the whole account, and for each region of it. An operator sets the rates at
+-- runtime by configuration keys, for example "throttle.provider:aws" with the value "rate=50,burst=100".
 function on_enqueue(msg)
   local provider = "provider:" .. (msg.headers.provider or "unknown")
   local keys = { provider }

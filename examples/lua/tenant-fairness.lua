@@ -1,5 +1,5 @@
--- Each tenant has its own fair share. Paying tenants have a larger one, which an operator can change at runtime
--- by the configuration key "tier.gold" with the value "8".
+-- Each tenant gets a fair share. Tenants of a paid tier get a larger one. An operator can change it at runtime, for
+-- example by the configuration key "tier.gold" with the value "8".
 function on_enqueue(msg)
   local tier = msg.headers.tier or "free"
   return {

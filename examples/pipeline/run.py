@@ -3,8 +3,8 @@
 1. A real server process. One tenant floods a queue, others want their share, one is held back by a limit for two
    seconds, a part of the messages fails.
 2. Its journal: who got what, who waited for what, who was starved and why, and the proof that nothing was lost.
-3. Made-up reports and metrics are reconciled, then more of them, which does only the new work; reports whose
-   platform told nothing go back to the broker as delayed jobs.
+3. Made-up reports and metrics are reconciled, then more of them, which does only the new work; half an hour later
+   reports whose platform told nothing are tried again.
 4. Some more reports come as messages and are reconciled as a stream, whose discrepancies and alerts go to queues.
 
     python examples/pipeline/run.py [--messages N] [--reports N] [--out FOLDER]
@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 
 from fila import Client, FilaError, OutgoingMessage
-from fila.spark.errors import PipelineError
+from fila.pipelines.errors import PipelineError
+from fila.spark.errors import SparkMissing
 from fila.spark.session import open_session
 from fila.testing import ServerProcess
 
@@ -50,7 +51,7 @@ def main() -> int:
 
     try:
         return run(out.resolve(), options.messages, options.reports, say)
-    except PipelineError as error:
+    except (PipelineError, SparkMissing) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
 
@@ -58,10 +59,11 @@ def main() -> int:
 def run(out, messages, reports, say) -> int:
     say("starting Spark")
     spark = open_session("fila demo")
-    from fila.spark import analysis, bulk, retries
-    from fila.spark.sample import Sample
-    from fila.spark.sample import metrics as make_metrics
-    from fila.spark.sample import reports as make_reports
+    from fila.pipelines.fairness import analysis
+    from fila.pipelines.reconcile import bulk
+    from fila.pipelines.reconcile.sample import Sample
+    from fila.pipelines.reconcile.sample import metrics as make_metrics
+    from fila.pipelines.reconcile.sample import reports as make_reports
 
     now_ms = time.time_ns() // 1_000_000
     with ServerProcess(config="[journal]\nenabled = true\n") as server:
@@ -82,9 +84,12 @@ def run(out, messages, reports, say) -> int:
             )
             done, known = outcome.summary["classified"], outcome.summary["reports"]
             say(f"reconciliation: run {outcome.run} classified {done:,} of {known:,} reports")
-        due = spark.read.parquet(f"{outcome.folder}/gold/open")
-        jobs = retries.send(due, server.addr, "reconcile", now_ms)
-        say(f"reconciliation: {jobs:,} reports are tried again later, as jobs")
+        later_ms = now_ms + 31 * 60_000
+        outcome = bulk.reconcile(
+            spark, str(out / "reports"), str(out / "metrics"), str(out / "reconciled"), now_ms=later_ms
+        )
+        again = outcome.summary["looked_at_again"]
+        say(f"reconciliation: half an hour later, run {outcome.run} tries {again:,} reports without metrics again")
         count = min(STREAMED, reports)
         say(f"stream: {count:,} reports as messages")
         found_in = streamed(spark, server.addr, out, Sample(count, now_ms, seed=2, first=reports))
@@ -99,8 +104,8 @@ def streamed(spark, addr, out, sample) -> dict[str, int]:
     """Reconcile reports from a queue. Returns what became of them: messages by queue."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    from fila.spark import sample as made
-    from fila.spark import stream
+    from fila.pipelines.reconcile import sample as made
+    from fila.pipelines.reconcile import stream
 
     made.metrics(spark, sample).coalesce(1).write.parquet(str(out / "streamed-metrics"))
     queues = stream.Queues.beside(addr, "reports")

@@ -71,7 +71,8 @@ class Demo:
                 api=replace(ApiSettings(), affiliate_per_minute=600, affiliate_burst=60),
                 breaker=BreakerSettings(failure_threshold=4, open_cooldown_seconds=1.0),
                 platforms=tuple(
-                    Platform(name, f"{simulator.url}/{name}", token=TOKEN, timeout_ms=1_000) for name in PLATFORMS
+                    Platform(name, f"{simulator.url}/{name}", token=TOKEN, timeout_ms=1_000, internal=True)
+                    for name in PLATFORMS
                 ),
             )
         )

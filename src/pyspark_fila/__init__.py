@@ -4,8 +4,8 @@ from fila.spark.session import require_pyspark
 
 require_pyspark()
 try:
-    from fila.spark.connector.datasource import FilaDataSource as DefaultSource
+    from fila.spark.source import FilaDataSource as DefaultSource
 except ImportError:
-    from fila.spark.connector.missing import MissingSource as DefaultSource  # type: ignore[assignment]
+    from fila.spark.missing import MissingSource as DefaultSource  # type: ignore[assignment]
 
 __all__ = ["DefaultSource"]
