@@ -65,13 +65,13 @@ bench-guard: setup ## Fails when a hot path has become clearly slower; part of a
 	@$(PY) -m benchmarks.guard $(ARGS)
 
 demo: setup ## Fair delivery with a crash in the middle, on a real server
-	@$(PY) examples/demo/run.py $(ARGS)
+	@$(PY) -m examples.demo.run $(ARGS)
 
 demo-reconcile: setup ## Reconciliation with failing platforms, cheating affiliates and one that floods
-	@$(PY) examples/reconcile/run.py $(ARGS)
+	@$(PY) -m examples.reconcile.run $(ARGS)
 
 demo-pipeline: setup ## Fairness and reconciliation on Spark, on a real server's journal and made-up reports
-	@$(PY) examples/pipeline/run.py $(ARGS)
+	@$(PY) -m examples.pipeline.run $(ARGS)
 
 bench-spark: setup ## Bulk reconciliation of 5 million reports beside the bare join
 	@$(PY) -m benchmarks.spark --write $(ARGS)

@@ -1,67 +1,28 @@
-"""What the demonstration shows: a live picture on a terminal, a line a second in a pipe, tables at the end."""
+"""What the demonstration shows of tenants: who got how much, and who waited how long."""
 
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-from ledger import Ledger, Share, Tenant, Waits
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
-_PIPE_WIDTH = 160
-_LINE_EVERY_S = 1.0
+from examples.demo.ledger import Ledger, Share, Tenant, Waits
+from examples.screen import Screen, table_of
 
 
-class Display:
-    """Writes to the terminal or pipe that stdout is."""
-
-    def __init__(self) -> None:
-        self.console = Console(highlight=False, width=None if Console().is_terminal else _PIPE_WIDTH)
-        self._live: Live | None = None
-        self._started = time.monotonic()
-        self._last_line = 0.0
-
-    def title(self, text: str) -> None:
-        """The beginning of a chapter."""
-        self.console.print(f"\n[bold]{text}[/]")
-
-    def say(self, text: str) -> None:
-        """A line that stays, above the live picture."""
-        self.console.print(f"  {text}")
-
-    def event(self, text: str) -> None:
-        """A line that stays, with the time at which it happened."""
-        self.say(f"[dim]{time.monotonic() - self._started:5.1f} s[/]  {text}")
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """While it is open, `update` shows what goes on."""
-        self._started = time.monotonic()
-        if not self.console.is_terminal:
-            yield
-            return
-        with Live(console=self.console, refresh_per_second=8, transient=True) as self._live:
-            yield
-        self._live = None
+class Display(Screen):
+    good = "fair under load, and nothing was lost by kill -9"
 
     def update(self, ledger: Ledger) -> None:
         """Shows the present state."""
         delivered = Counter(each.tenant for each in ledger.delivered)
-        if self._live is not None:
-            self._live.update(self._picture(ledger, delivered))
-        elif time.monotonic() - self._last_line >= _LINE_EVERY_S:
-            self._last_line = time.monotonic()
-            counts = "  ".join(f"{tenant.name} {delivered[tenant.name]}" for tenant in ledger.tenants)
-            self.event(f"{delivered.total():6} delivered: {counts}")
+        counts = "  ".join(f"{tenant.name} {delivered[tenant.name]}" for tenant in ledger.tenants)
+        self.show(self._picture(ledger, delivered), f"{delivered.total():6} delivered: {counts}")
 
     def shares(self, shares: Sequence[Share]) -> None:
         """Who got how much of the broker while all wanted it."""
-        table = _table("tenant", "weight", "delivered", "entitled to", "got", "off by", "first in, first out")
+        table = table_of("tenant", "weight", "delivered", "entitled to", "got", "off by", "first in, first out")
         for share in shares:
             table.add_row(
                 _name(share.tenant),
@@ -76,7 +37,7 @@ class Display:
 
     def waits(self, waits: Sequence[Waits]) -> None:
         """Who waited how long from enqueue to delivery."""
-        table = _table("tenant", "messages", "median wait", "longest wait", "median in FIFO", "longest in FIFO")
+        table = table_of("tenant", "messages", "median wait", "longest wait", "median in FIFO", "longest in FIFO")
         for each in waits:
             deliveries, seconds, fifo_deliveries, fifo_seconds = each.typical()
             table.add_row(
@@ -89,19 +50,10 @@ class Display:
             )
         self.console.print(table)
 
-    def claim(self, text: str, *, holds: bool) -> None:
-        """One line of the verdict."""
-        self.say(f"[green]ok  [/] {text}" if holds else f"[bold red]FAIL[/] {text}")
-
-    def verdict(self, failed: int) -> None:
-        """The last line."""
-        good = "[bold green]PASSED[/]: fair under load, and nothing was lost by kill -9"
-        self.console.print(f"\n{f'[bold red]FAILED[/]: {failed} of the claims above' if failed else good}")
-
     def _picture(self, ledger: Ledger, delivered: Counter[str]) -> RenderableType:
         enqueued = Counter(each.tenant for each in ledger.enqueued)
         total = max(1, delivered.total())
-        table = _table("tenant", "weight", "", "delivered", "waiting", "share so far")
+        table = table_of("tenant", "weight", "", "delivered", "waiting", "share so far")
         table.columns[2].justify = "left"
         for tenant in ledger.tenants:
             done, known = delivered[tenant.name], enqueued[tenant.name]
@@ -113,16 +65,8 @@ class Display:
                 f"{max(0, known - done):,}",
                 f"{done / total:.1%}",
             )
-        elapsed = time.monotonic() - self._started
-        pace = f"{delivered.total():,} delivered in {elapsed:.0f} s"
+        pace = f"{delivered.total():,} delivered in {self.elapsed:.0f} s"
         return Group(table, Text(f"  {pace}", style="dim"))
-
-
-def _table(*titles: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=True)
-    for index, title in enumerate(titles):
-        table.add_column(title, justify="right" if index else "left", no_wrap=True)
-    return table
 
 
 def _name(tenant: Tenant) -> Text:

@@ -4,7 +4,7 @@ A real server process, real consumer processes and producers, all through the SD
 backlog; others with larger weights and smaller backlogs come after it, and quiet ones send a message now and then.
 While all of them wait for the same consumers, the server is killed with kill -9 and started again.
 
-    python examples/demo/run.py [--messages N]
+    python -m examples.demo.run [--messages N]
 
 Exit code 0 if every claim of the verdict holds, 1 if one does not.
 """
@@ -19,10 +19,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from display import Display
-from ledger import Ledger, Tenant
-from workers import QUEUE, TENANT_HEADER, WEIGHT_HEADER, Confirmed, QuietProducer, Received, fill, work
-
+from examples.demo.display import Display
+from examples.demo.ledger import Ledger, Tenant
+from examples.demo.workers import QUEUE, TENANT_HEADER, WEIGHT_HEADER, Confirmed, QuietProducer, Received, fill, work
 from fila import Client, QueueInfo
 from fila.testing import ServerProcess
 

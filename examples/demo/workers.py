@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.queues import SimpleQueue
 
-from ledger import Delivered, Enqueued, Ledger, Tenant
-
+from examples.demo.ledger import Delivered, Enqueued, Ledger, Tenant
 from fila import AckManyError, Client, ConsumeMessage, FilaError, FilaTimeoutError, OutgoingMessage
 
 QUEUE = "jobs"

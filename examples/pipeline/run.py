@@ -7,7 +7,7 @@
    reports whose platform told nothing are tried again.
 4. Some more reports come as messages and are reconciled as a stream, whose discrepancies and alerts go to queues.
 
-    python examples/pipeline/run.py [--messages N] [--reports N] [--out FOLDER]
+    python -m examples.pipeline.run [--messages N] [--reports N] [--out FOLDER]
 
 Opens nothing: it prints where the pages are. Exit code 0 if every message is accounted for, 1 if not.
 """

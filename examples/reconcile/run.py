@@ -15,9 +15,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx
-from cast import AFFILIATES, FLOODER, LOCKED, OUT_FOR_A_WHILE, PLATFORMS, SHAKY, Affiliate, report, script
-from screen import Screen
 
+from examples.reconcile.cast import (
+    AFFILIATES,
+    FLOODER,
+    LOCKED,
+    OUT_FOR_A_WHILE,
+    PLATFORMS,
+    SHAKY,
+    Affiliate,
+    report,
+    script,
+)
+from examples.reconcile.screen import ReportScreen
 from fila.jobs.breaker import BreakerSettings
 from fila.reconcile.api import ApiSettings
 from fila.reconcile.config import Config, StoreSettings
@@ -49,7 +59,7 @@ def main() -> int:
     logging.disable(logging.CRITICAL)  # the screen tells what happens
     try:
         with tempfile.TemporaryDirectory(prefix="fila-reconcile-") as folder, Simulator() as simulator:
-            return Demo(Path(folder), simulator, options.reports, Screen()).run()
+            return Demo(Path(folder), simulator, options.reports, ReportScreen()).run()
     except KeyboardInterrupt:
         return 130
 
@@ -57,7 +67,7 @@ def main() -> int:
 class Demo:
     """One run: submit under fire, wait for the end, judge."""
 
-    def __init__(self, folder: Path, simulator: Simulator, reports: int, screen: Screen) -> None:
+    def __init__(self, folder: Path, simulator: Simulator, reports: int, screen: ReportScreen) -> None:
         self.simulator = simulator
         self.reports = reports
         self.show = screen

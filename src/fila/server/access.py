@@ -15,6 +15,7 @@ from typing import Any, Final
 import structlog
 
 from fila.auth.allowance import CALLS, Allowance
+from fila.auth.failed_logins import FailedLogins
 from fila.auth.keys import Key
 from fila.auth.patterns import EVERY
 from fila.auth.records import LastUse
@@ -25,7 +26,6 @@ from fila.broker.commands import AckGroup, ChangeAccess, ExtendGroup, Failure, I
 from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, Unauthenticated, quoted
 from fila.core.ids import NS_PER_MS
 from fila.server.access_table import Resource, Rule
-from fila.server.failed_logins import FailedLogins
 from fila.server.types import ServerCall
 
 USE_WRITTEN_NS: Final = 60_000 * NS_PER_MS

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from fila.reconcile.access import failed_logins
+from fila.auth import failed_logins
 from fila.reconcile.access.rights import PERMISSIONS, ROUTES, Permission, Role, permission_for
 from fila.reconcile.config import Config
 from fila.reconcile.service import Parts

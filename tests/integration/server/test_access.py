@@ -174,7 +174,7 @@ async def test_everybody_may_do_exactly_what_the_oracle_says(serve, principal):
 @pytest.mark.parametrize("token", [None, "", "fila_root-aaaaaa_" + "0" * 64, "x" * 5_000])
 async def test_without_a_valid_key_nothing_is_allowed(serve, token, monkeypatch):
     # Not at once: grpc.aio tells INTERNAL when a call ends while it writes.
-    monkeypatch.setattr("fila.server.failed_logins.LONGEST_S", 0.03)
+    monkeypatch.setattr("fila.auth.failed_logins.LONGEST_S", 0.03)
     async with with_keys(serve) as peer:
         for method in METHODS:
             assert await outcome(peer.channel, method, "mail", token) is NOBODY, method

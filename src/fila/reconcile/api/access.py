@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fila.reconcile.access.failed_logins import FailedLogins
+from fila.auth.failed_logins import FailedLogins
 from fila.reconcile.access.rights import Caller, Permission, Role, permission_for
 from fila.reconcile.api import errors
 from fila.reconcile.api.errors import Refused

@@ -1,4 +1,4 @@
-from fila.reconcile.access.failed_logins import FORGET_S, LONGEST_S, MAX_ADDRESSES, FailedLogins
+from fila.auth.failed_logins import FORGET_S, LONGEST_S, MAX_ADDRESSES, FailedLogins
 
 
 def test_each_failure_in_a_row_waits_twice_as_long_up_to_a_limit():

@@ -4,6 +4,7 @@ A key cannot be guessed, but trying costs the server time and fills its log. Onl
 same address, with a key that is right, do not notice.
 """
 
+from ipaddress import IPv6Network, ip_address
 from typing import Final
 
 FIRST_S: Final = 0.05
@@ -13,7 +14,7 @@ MAX_ADDRESSES: Final = 10_000
 
 
 class FailedLogins:
-    """Counts failures by address. Time is an argument, in seconds."""
+    """Counts failures by address, and by network of 64 bits for IPv6. Time is an argument, in seconds."""
 
     def __init__(self) -> None:
         self._counts: dict[str, tuple[int, float]] = {}
@@ -21,12 +22,22 @@ class FailedLogins:
 
     def fail(self, address: str, now: float) -> tuple[int, float]:
         """One more. Returns how many in a row, and for how many seconds its answer waits."""
-        count, last = self._counts.pop(address, (0, now))
+        where = _network(address)
+        count, last = self._counts.pop(where, (0, now))
         count = 1 if now - last > FORGET_S else count + 1
-        self._counts[address] = count, now
+        self._counts[where] = count, now
         if len(self._counts) > MAX_ADDRESSES:
             del self._counts[next(iter(self._counts))]
         return count, min(LONGEST_S, FIRST_S * 2 ** min(count - 1, 10))
 
     def __len__(self) -> int:
         return len(self._counts)
+
+
+def _network(address: str) -> str:
+    """Whoever has one IPv6 address has 2**64 of them."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return ""
+    return address if found.version == 4 else str(IPv6Network((int(found), 64), strict=False))
