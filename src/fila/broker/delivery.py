@@ -16,7 +16,7 @@ from fila.broker.promotion import Promotion
 from fila.broker.queue import QueueState
 from fila.broker.returns import Returns
 from fila.broker.tick import Effect, Order, Tick
-from fila.core.consumers import TRIALS, Consumer
+from fila.core.consumers import TRIALS, Consumer, TrialSnapshot
 from fila.core.drr import Selection
 from fila.core.lane import Taken
 from fila.core.leases import Grant
@@ -89,12 +89,25 @@ class Delivery(Effect):
         wakeups = tick.state.wakeups
         if self.trial:
             self.queue.suspects.drr.rollback(self.selection)
-            for consumer, _ in self.grants:
-                consumer.stop_trying()
             wakeups.wanted[self.queue.name] = None
         elif not self.straight:
             self.queue.drr.rollback(self.selection)
             wakeups.wanted[self.queue.name] = None
+
+
+@dataclass(slots=True)
+class TrialPlan(Effect):
+    """Who tries a suspect, and who is emptied for one, is decided while the tick is planned. This undoes it."""
+
+    queue: QueueState
+    saved: TrialSnapshot
+
+    def commit(self, tick: Tick) -> None:
+        """It is as planned."""
+
+    def roll_back(self, tick: Tick) -> None:
+        self.queue.consumers.restore(self.saved)
+        tick.state.wakeups.wanted[self.queue.name] = None
 
 
 def plan_deliveries(tick: Tick, budget: int) -> None:
@@ -151,6 +164,8 @@ def plan_trials(tick: Tick, queue: QueueState) -> int:
     If there is no such consumer, one is emptied: it is given nothing until it holds nothing.
     """
     consumers = queue.consumers
+    if len(queue.suspects) or consumers.emptied is not None:
+        tick.add(TrialPlan(queue, consumers.snapshot()))
     if not len(queue.suspects):
         consumers.go_on()
         return 0

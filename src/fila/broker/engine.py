@@ -207,7 +207,7 @@ class Engine:
         self._ticks += 1
         self._owed = alone
         tick = Tick(self.state, self._store, self._chores, now)
-        commands = [self._plan_next(tick)] if alone else self._plan_all(tick)
+        commands = self._plan_alone(tick) if alone else self._plan_all(tick)
         self._handled = [type(command) for command in commands]
         try:
             self._write(tick, commands)
@@ -297,10 +297,19 @@ class Engine:
             budget -= command.size
             room -= bytes_of(command)
             done.append(self._plan_next(tick))
-        plan_extensions(tick)
-        # After all that may end leases in this tick: the records are rewritten with what is left then.
-        tick.leases.rewrite_released()
+        self._finish_leases(tick)
         return done
+
+    def _plan_alone(self, tick: Tick) -> list[Command]:
+        """One command that has the tick to itself."""
+        command = self._plan_next(tick)
+        self._finish_leases(tick)
+        return [command]
+
+    def _finish_leases(self, tick: Tick) -> None:
+        """After all that may end leases in this tick: extend what is left, and write down what grants still hold."""
+        plan_extensions(tick)
+        tick.leases.rewrite_released()
 
     def _plan_next(self, tick: Tick) -> Command:
         command = self._commands.pop()

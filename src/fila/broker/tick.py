@@ -4,10 +4,15 @@ Planning reads the state and fills a tick. Everything that is to change is an `E
 which has its plan, its commit and its rollback side by side. The engine calls `commit` when the write is durable, and
 `roll_back` when it failed.
 
-Planning changes nothing else, but for:
-- what the scheduler and the schedules hand out, which is taken from them; `Delivery` and `Promotion` put it back;
-- sequence numbers and the time of hooks, which are used up;
-- the lane cache and the wakeups, which may know too much but never too little.
+Planning changes nothing else, but for what follows. This is undone when the write failed:
+- what the scheduler and the schedules hand out is taken from them: `Delivery` and `Promotion` put it back;
+- a key counts what was chosen as outside of its lanes: `Delivery` counts it back;
+- who tries a suspect, and who is emptied for one, is decided: `TrialPlan` takes it back.
+This stays as it is, and does no harm:
+- sequence numbers are used up, and so is the time of hooks; what a script keeps in its globals it keeps;
+- the lane cache and the wakeups may know too much, but never too little;
+- the wait ledger has seen whether a queue had a consumer: statistics only;
+- the next sweep is due a second later.
 
 To add an operation: a command in `commands.py`, a module with its plan and its effect, and a row in `operations.py`.
 """

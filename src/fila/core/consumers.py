@@ -55,6 +55,16 @@ class Consumer:
         self.trying = self.aside = False
 
 
+@dataclass(frozen=True, slots=True)
+class TrialSnapshot:
+    """Who tries suspects and who is emptied for one, kept to undo a plan."""
+
+    emptied: Consumer | None
+    emptied_until: int
+    consumers: list[tuple[Consumer, bool, bool, int]]
+    """Each with `aside`, `trying` and `trials_left`"""
+
+
 class Consumers:
     """The consumers of one queue, served in turn."""
 
@@ -132,6 +142,16 @@ class Consumers:
             self.emptied = min(busy, key=lambda consumer: consumer.in_flight)
             self.emptied.aside = True
             self._emptied_until = now + EMPTIED_WITHIN
+
+    def snapshot(self) -> TrialSnapshot:
+        """What trials and emptying a consumer change, for `restore`."""
+        each = [(one, one.aside, one.trying, one.trials_left) for one in self._ring]
+        return TrialSnapshot(self.emptied, self._emptied_until, each)
+
+    def restore(self, saved: TrialSnapshot) -> None:
+        self.emptied, self._emptied_until = saved.emptied, saved.emptied_until
+        for consumer, aside, trying, trials_left in saved.consumers:
+            consumer.aside, consumer.trying, consumer.trials_left = aside, trying, trials_left
 
     def go_on(self) -> None:
         """No consumer need be emptied any more."""

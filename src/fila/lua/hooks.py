@@ -101,20 +101,7 @@ class Hooks:
         """Place a message. Returns the safe default if the script has no such hook, fails or is bypassed."""
         if not self.has_on_enqueue:
             return Placement()
-        stats, breaker = self.enqueue_stats, self._enqueue_breaker
-        if not breaker.allows(now_ns):
-            stats.bypassed += 1
-            return Placement()
-        began = self._clock_ns()
-        try:
-            placement = (self._runtime or self._reload()).enqueue(headers, payload_size)
-        except Exception as error:  # noqa: BLE001 - a failing hook must not fail the broker
-            self._failed("on_enqueue", stats, breaker, error, now_ns)
-            placement = Placement()
-        else:
-            breaker.succeeded()
-        self._record(stats, self._clock_ns() - began)
-        return placement
+        return self._ask("on_enqueue", ScriptRuntime.enqueue, Placement, now_ns, headers, payload_size)
 
     def on_failure(
         self, headers: Mapping[str, str], message_id: str, attempts: int, error: str, now_ns: int
@@ -122,24 +109,29 @@ class Hooks:
         """Judge a failed message. Returns the safe default if the script has no such hook, fails or is bypassed."""
         if not self.has_on_failure:
             return Verdict()
-        stats, breaker = self.failure_stats, self._failure_breaker
-        if not breaker.allows(now_ns):
-            stats.bypassed += 1
-            return Verdict()
-        began = self._clock_ns()
-        try:
-            verdict = (self._runtime or self._reload()).fail(headers, message_id, attempts, error)
-        except Exception as failure:  # noqa: BLE001 - a failing hook must not fail the broker
-            self._failed("on_failure", stats, breaker, failure, now_ns)
-            verdict = Verdict()
-        else:
-            breaker.succeeded()
-        self._record(stats, self._clock_ns() - began)
-        return verdict
+        return self._ask("on_failure", ScriptRuntime.fail, Verdict, now_ns, headers, message_id, attempts, error)
 
     def bypassed_until(self, hook: HookName, now_ns: int) -> int:
         """When the bypass of the hook ends; 0 when it is not bypassed."""
         return (self._enqueue_breaker if hook == "on_enqueue" else self._failure_breaker).open_until(now_ns)
+
+    def _ask(self, hook: HookName, ask: Callable[..., T], default: type[T], now_ns: int, *about: object) -> T:
+        placing = hook == "on_enqueue"
+        stats = self.enqueue_stats if placing else self.failure_stats
+        breaker = self._enqueue_breaker if placing else self._failure_breaker
+        if not breaker.allows(now_ns):
+            stats.bypassed += 1
+            return default()
+        began = self._clock_ns()
+        try:
+            decision = ask(self._runtime or self._reload(), *about)
+        except Exception as error:  # noqa: BLE001 - a failing hook must not fail the broker
+            self._failed(hook, stats, breaker, error, now_ns)
+            decision = default()
+        else:
+            breaker.succeeded()
+        self._record(stats, self._clock_ns() - began)
+        return decision
 
     def _reload(self) -> ScriptRuntime:
         self._runtime = runtime = self._make(slow=self._slow)

@@ -12,10 +12,11 @@ from fila.auth.keys import new_key
 from fila.auth.records import Assignment, Principal
 from fila.auth.registry import Change, Put, Registry
 from fila.broker.access import PREFIX, load_record, write_changes
+from fila.config import StorageConfig
 from fila.core.errors import BrokerError
 from fila.storage import codec, keys
-from fila.storage.base import Batch, Family
-from fila.storage.rocks import RocksStorage
+from fila.storage.base import Batch, Family, Storage
+from fila.storage.opening import open_store
 
 ADMIN: Final = "admin"
 
@@ -27,7 +28,7 @@ def create_admin_key(data_dir: Path) -> tuple[str, str]:
     """
     umask = os.umask(0o077)
     try:
-        store = RocksStorage(data_dir, durability="fsync")
+        store = open_store(StorageConfig(data_dir=str(data_dir), durability="fsync"))
         try:
             return _create(store)
         finally:
@@ -38,7 +39,7 @@ def create_admin_key(data_dir: Path) -> tuple[str, str]:
         os.umask(umask)
 
 
-def _create(store: RocksStorage) -> tuple[str, str]:
+def _create(store: Storage) -> tuple[str, str]:
     registry = Registry()
     for key, value in store.scan(Family.STATE):
         name, _ = keys.read_name(key, 0)

@@ -19,6 +19,7 @@ from fila.wire.events import (
 from fila.wire.headers import Headers
 from fila.wire.status import Metadata, RpcError, StatusCode, UnreadableResponse
 from fila.wire.stream import EOF, Stream
+from fila.wire.waiters import wake
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
@@ -242,11 +243,8 @@ class ClientCall:
     def _readable(self) -> None:
         if self._take is not None:
             self._hand_over()
-        waiter = self._read_waiter
-        if waiter is not None:
-            self._read_waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
+        waiter, self._read_waiter = self._read_waiter, None
+        wake(waiter)
 
     def _next(self) -> Any:
         """The next response, which is here."""
@@ -314,5 +312,4 @@ class ClientCall:
             self.on_writable()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            wake(waiter)

@@ -24,6 +24,7 @@ from fila.wire.responder import Responder
 from fila.wire.server_protocol import ServerProtocol
 from fila.wire.status import Metadata, StatusCode
 from fila.wire.stream import EOF, Stream
+from fila.wire.waiters import wake
 from fila.wire.work_limit import WorkLimit
 
 log = logging.getLogger(__name__)
@@ -217,18 +218,13 @@ class ServerCall:
     def _readable(self) -> None:
         if self.on_readable is not None:
             self.on_readable()
-        waiter = self._read_waiter
-        if waiter is not None:
-            self._read_waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
+        waiter, self._read_waiter = self._read_waiter, None
+        wake(waiter)
 
     def _writable(self) -> None:
         if self.on_writable is not None:
             self.on_writable()
-        waiter = self._write_waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        wake(self._write_waiter)
         if self._read_waiter is not None and self._stream.messages:
             self._readable()  # the request may be decoded now
 

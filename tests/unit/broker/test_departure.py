@@ -2,7 +2,7 @@
 
 import pytest
 
-from fila.broker.commands import Parting
+from fila.broker.commands import Enqueue, Parting
 from fila.broker.departure import RETURNED_AT_ONCE
 from fila.broker.explain import explain, first_of
 from fila.core.consumers import EMPTIED_WITHIN, TRIALS
@@ -350,3 +350,41 @@ def test_many_messages_come_back_a_part_in_each_tick(driver):
     assert back == [RETURNED_AT_ONCE, 2 * RETURNED_AT_ONCE, count]
     assert attempts(driver) == {seqs[0]: 1}
     assert len(driver.queue("q").suspects) == 1
+
+
+def test_a_failed_write_uses_up_no_trial(driver):
+    """However often it is tried again: a store that stalls does not make a consumer pass suspects over."""
+    driver.create("q")
+    fill(driver, 2)
+    lose(driver, 2, handed=1)
+    recipient = driver.join("q", 100)
+    recipient.consumer.trials_left = TRIALS
+    driver.store.failing = True
+    driver.tick()
+    driver.store.failing = False
+    assert (recipient.consumer.trials_left, recipient.consumer.trying, recipient.consumer.aside) == (
+        TRIALS,
+        False,
+        False,
+    )
+
+
+def test_a_consumer_that_was_chosen_to_be_emptied_in_a_failed_write_goes_on(driver):
+    driver.create("q")
+    fill(driver, 2)
+    busy = driver.join("q", 2)
+    driver.settle_down()
+    fill(driver, 1)
+    lose(driver, 1, handed=1)
+    consumers = driver.queue("q").consumers
+    assert consumers.emptied is busy.consumer
+    consumers.go_on()
+    driver.engine.want("q")
+    driver.store.failing = True
+    driver.submit(lambda reply: Enqueue((incoming("q"),), reply))
+    driver.tick()
+    driver.store.failing = False
+    assert consumers.emptied is None
+    assert not busy.consumer.aside
+    driver.advance(1_001)
+    assert consumers.emptied is busy.consumer
