@@ -384,13 +384,13 @@ def _lease_ns(lease_ms: int, limits: LimitsConfig) -> int:
 
 def _acked(group: Group, number: int) -> BrokerError:
     return ClaimLost(
-        f"claim {number} of group {quoted(group.name)} was acked: all up to {group.floor} are. "
-        "Whoever asks for it has forgotten that, as an old checkpoint does"
+        f"claim {number} of group {quoted(group.name)} was acked already: the floor of the group is {group.floor}. "
+        f"Your checkpoint is older than that; continue at claim {group.floor + 1}"
     )
 
 
 def _never_made(group: Group, number: int) -> BrokerError:
     return ClaimLost(
-        f"claim {number} of group {quoted(group.name)} was never made: the last one is {group.last}. "
-        "Whoever asks for it has read another group, or a queue that was deleted since"
+        f"claim {number} of group {quoted(group.name)} does not exist: the last one is {group.last}. "
+        f"Your checkpoint is of another group, or the queue was deleted since; continue at claim {group.last + 1}"
     )

@@ -341,8 +341,9 @@ Examples:
 def set_role(session: Session, /, name: str, grants: tuple[str, ...]) -> None:
     """Set all grants of the role NAME.
 
-    Permissions: enqueue, consume, browse, manage, configure, audit, admin. A pattern is one of queues, or has a kind:
-    throttle:PATTERN, config:PATTERN, server. `*` matches within a segment of the name, `**` all segments that follow.
+    Permissions: enqueue, consume, browse, manage, configure, audit, admin. A pattern matches names of queues. For
+    others write throttle:PATTERN, config:PATTERN or server. `*` matches within a segment of the name, `**` all
+    segments that follow.
     """
     with session.client() as client:
         client.auth.set_role(name, grants)

@@ -75,7 +75,7 @@ class Room:
     def refusal(self) -> StoreFull:
         """What producers are told."""
         return StoreFull(
-            f"the store is full: {self.free_bytes} bytes are free, producers are refused until {self._wanted} are; "
+            f"the store is full: {self.free_bytes} bytes are free, enqueueing works again at {self._wanted}; "
             "consume or purge messages to free space"
         )
 

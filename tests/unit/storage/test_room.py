@@ -63,7 +63,7 @@ def test_what_is_in_memory_counts_as_used(disk):
     kept.look(21 * MIB)
     assert kept.full
     assert str(kept.refusal()).startswith(f"the store is full: {disk.free} bytes are free, ")
-    assert f"until {int(33.5 * MIB)} are" in str(kept.refusal())
+    assert f"again at {int(33.5 * MIB)};" in str(kept.refusal())
 
 
 def test_the_reserve_is_given_when_nothing_else_is_left_and_taken_again(disk):
