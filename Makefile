@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup check check-wire test test-hostile test-spark bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
-.PHONY: proto fmt pins clean
+.PHONY: proto docs fmt pins clean
 
 PY := .venv/bin/python
 STAMP := .venv/.setup-done
@@ -78,6 +78,9 @@ bench-spark: setup ## Bulk reconciliation of 5 million reports beside the bare j
 
 bench-connector: setup ## Spark's source and sink on a real server beside the plain SDK
 	@$(PY) -m benchmarks.connector $(ARGS)
+
+docs: setup ## Build the documentation site into build/site; a broken link is an error
+	@$(PY) -m website build
 
 proto: setup ## Generate the Python code of proto/
 	@scripts/proto

@@ -1,0 +1,86 @@
+"""The documentation site: it builds without a warning, has every page and every public thing, and asks nobody else."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from mkdocs.exceptions import Abort
+
+from fila.cli.main import cli
+from fila.client import __all__ as public_names
+from fila.config import Config
+from fila.settings import section_types
+from fila.settings.section import rules
+from fila.telemetry.catalog import CATALOG
+from fila.v1 import admin_pb2, auth_pb2, service_pb2
+from website.__main__ import CONFIG
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    made = subprocess.run(
+        [sys.executable, "-m", "website", "build", "--to", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def text_of(path):
+    return re.sub(r"<[^>]*>", "", path.read_text())
+
+
+def test_it_has_every_page_of_docs(site):
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert (site / str(name).replace("README", "index")).exists(), name
+
+
+def test_it_loads_nothing_from_other_machines(site):
+    for page in site.rglob("*.html"):
+        assert not re.search(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(?:https?:)?//', page.read_text()), page
+
+
+def test_the_reference_names_everything(site):
+    commands = text_of(site / "reference" / "cli.html")
+    for name in cli.commands:
+        assert f"Usage: fila {name}" in commands
+    configuration = text_of(site / "reference" / "configuration.html")
+    for section, kind in section_types(Config).items():
+        assert f"[{section}]" in configuration
+        for key in rules(kind):
+            assert key in configuration
+    metrics = text_of(site / "reference" / "metrics.html")
+    for metric in CATALOG:
+        assert metric.prometheus_name in metrics
+    python = text_of(site / "reference" / "python.html")
+    for name in public_names:
+        assert name in python
+    api = text_of(site / "reference" / "api.html")
+    for file in (service_pb2, admin_pb2, auth_pb2):
+        for service in file.DESCRIPTOR.services_by_name.values():
+            for method in service.methods:
+                assert method.name in api
+
+
+def test_a_broken_link_fails_the_build(tmp_path, caplog):
+    """Also one to a heading that is not there."""
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    with (tmp_path / "docs" / "journal.md").open("a") as page:
+        page.write("[a](nowhere.md) [b](concepts.md#nothing)")
+    with pytest.raises(Abort):
+        build(load_config(CONFIG, docs_dir=str(tmp_path / "docs"), site_dir=str(tmp_path / "site"), strict=True))
+    assert "nowhere.md" in caplog.text
+    assert "#nothing" in caplog.text
