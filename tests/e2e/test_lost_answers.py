@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from fila import AckManyError, AsyncClient, Client, MessageNotFoundError
-from fila.jobs import ClaimLost, FilaSettings, QueueSettings
+from fila.jobs import FilaSettings, LeaseLost, QueueSettings
 from fila.jobs.broker.message import KEY, DeliveryRef
 from fila.jobs.broker.queue import FilaQueue
 from tests.e2e.support import PATIENCE_S, Inbox, contents, eventually, take
@@ -112,7 +112,7 @@ class Jobs(Acker):
     def _ack_job(self):
         try:
             self.queue.ack(self.item)
-        except ClaimLost as error:
+        except LeaseLost as error:
             raise MessageNotFoundError(str(error)) from error
 
     def close(self):

@@ -12,11 +12,11 @@ from fila.jobs.codec import DataclassCodec, JobCodec, JsonCodec
 from fila.jobs.context import CorrelationFilter, JobContext, current_job
 from fila.jobs.errors import (
     CircuitOpen,
-    ClaimLost,
     Defer,
     InvalidJob,
     InvalidSettings,
     JobsError,
+    LeaseLost,
     QueueClosed,
     QueueFull,
     QueueUnavailable,
@@ -56,7 +56,6 @@ __all__ = [
     "BreakerSettings",
     "CircuitBreaker",
     "CircuitOpen",
-    "ClaimLost",
     "CorrelationFilter",
     "Counters",
     "DataclassCodec",
@@ -75,6 +74,7 @@ __all__ = [
     "JobRunner",
     "JobsError",
     "JsonCodec",
+    "LeaseLost",
     "LocalStore",
     "MetricsServer",
     "PoolSettings",

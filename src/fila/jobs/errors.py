@@ -7,7 +7,7 @@ JobsError
 +-- QueueFull          the queue holds as many jobs as it may
 +-- QueueClosed        the queue has been shut down
 +-- QueueUnavailable   the service behind the queue cannot be reached
-+-- ClaimLost          the claim has ended: somebody else may have the job
++-- LeaseLost          the lease has ended: somebody else may have the job
 +-- TaskNotFound       a job names a task that the app does not know
 +-- Defer              raised by a handler: not now, and it was not the job's fault
 |   +-- CircuitOpen    the breaker lets nothing through
@@ -53,8 +53,8 @@ class QueueUnavailable(JobsError):
         self.outcome_unknown = outcome_unknown
 
 
-class ClaimLost(JobsError):
-    """The claim has ended (expired, settled before, purged): another worker may have the job by now."""
+class LeaseLost(JobsError):
+    """The lease has ended (expired, settled before, purged): another worker may have the job by now."""
 
 
 class TaskNotFound(JobsError):

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from fila.jobs.base import BaseQueue
 from fila.jobs.codec import JobCodec
-from fila.jobs.errors import ClaimLost, QueueClosed, QueueFull
+from fila.jobs.errors import LeaseLost, QueueClosed, QueueFull
 from fila.jobs.intake import Clock, checked_delay
 from fila.jobs.item import DeadJob, QueueItem
 from fila.jobs.queue import Snapshot
@@ -241,7 +241,7 @@ class PriorityDelayQueue(BaseQueue):
         self._reclaim(self._clock())
         found = self._claims.pop(item.claim, None)
         if found is None:
-            raise ClaimLost(f"job {item.id}: the claim has ended")
+            raise LeaseLost(f"job {item.id}: its lease has ended")
         return found[0]
 
     def _return(self, item: QueueItem, delay_seconds: float, attempt: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from fila.jobs.errors import ClaimLost, JobsError
+from fila.jobs.errors import JobsError, LeaseLost
 from fila.jobs.events import DepthSeen, JobTaken, emit, log_exception
 from fila.jobs.item import QueueItem
 from fila.jobs.loop import JobLoop
@@ -178,7 +178,7 @@ class WorkerPool:
         try:
             delay = self._run.retry.wait_seconds(item.attempt, random.random)
             self._queue.retry(item, delay, error=describe(error))
-        except ClaimLost:
+        except LeaseLost:
             pass  # it was settled
         except Exception:  # noqa: BLE001  it is logged
             log_exception(
@@ -210,7 +210,7 @@ class WorkerPool:
         for item in busy:
             try:
                 self._queue.extend(item)
-            except ClaimLost:
+            except LeaseLost:
                 with self._lock:
                     still = any(each is item for each in self._busy.values())
                 if still:

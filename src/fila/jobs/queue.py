@@ -67,19 +67,19 @@ class JobQueue(Protocol):
         """Make every waiting `dequeue` return None now."""
 
     def ack(self, item: QueueItem) -> None:
-        """The job is done. Raises ClaimLost."""
+        """The job is done. Raises LeaseLost."""
 
     def retry(self, item: QueueItem, delay_seconds: float = 0, *, error: str = "") -> None:
-        """Hand the job out again later, as its next attempt. Raises ClaimLost."""
+        """Hand the job out again later, as its next attempt. Raises LeaseLost."""
 
     def defer(self, item: QueueItem, delay_seconds: float = 0) -> None:
-        """Hand the job out again later, as the same attempt. Raises ClaimLost."""
+        """Hand the job out again later, as the same attempt. Raises LeaseLost."""
 
     def bury(self, item: QueueItem, error: str) -> None:
-        """Move the job to the dead letters. Raises ClaimLost."""
+        """Move the job to the dead letters. Raises LeaseLost."""
 
     def extend(self, item: QueueItem) -> None:
-        """Extend the claim by a lease from now. Raises ClaimLost."""
+        """Extend the lease. Raises LeaseLost."""
 
     def dead_letters(self, limit: int = 100) -> list[DeadJob]:
         """The dead letters, oldest first."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from fila.jobs.context import JobContext, _current
-from fila.jobs.errors import ClaimLost
+from fila.jobs.errors import LeaseLost
 from fila.jobs.events import Hook, JobEnded, Outcome, emit
 from fila.jobs.item import QueueItem
 from fila.jobs.queue import JobQueue
@@ -105,7 +105,7 @@ class JobRunner:
                 done = self._attempt(item)
                 self._queue.ack(item)
                 outcome = "done" if done else "repeated"
-        except ClaimLost as lost:
+        except LeaseLost as lost:
             # The work is done or was given up; whoever has the claim now finds that out by its own means.
             error, outcome = lost, "lost"
         except BaseException as raised:  # noqa: BLE001  a job must not take its worker with it

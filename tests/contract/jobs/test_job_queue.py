@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fila.jobs import ClaimLost, InvalidJob, JobsError, QueueClosed, QueueFull, UnknownPriority
+from fila.jobs import InvalidJob, JobsError, LeaseLost, QueueClosed, QueueFull, UnknownPriority
 
 #: Long enough for a machine under load to enqueue a few jobs in, short enough to wait for.
 SOON = 0.3
@@ -127,9 +127,9 @@ def test_settling_after_the_claim_has_ended_is_refused_and_changes_nothing(backe
     queue = backend.lose_worker(queue)
     held = queue.dequeue(LONG)
     for settle in (queue.ack, queue.retry, queue.defer, queue.extend):
-        with pytest.raises(ClaimLost):
+        with pytest.raises(LeaseLost):
             settle(lost)
-    with pytest.raises(ClaimLost):
+    with pytest.raises(LeaseLost):
         queue.bury(lost, "too late")
     queue.ack(held)
     assert queue.snapshot()["depth"] == queue.snapshot()["dead"] == 0
@@ -139,7 +139,7 @@ def test_a_job_is_settled_once(queue):
     queue.enqueue("job")
     item = queue.dequeue(LONG)
     queue.ack(item)
-    with pytest.raises(ClaimLost):
+    with pytest.raises(LeaseLost):
         queue.retry(item)
     assert queue.dequeue(0.05) is None
 
@@ -214,7 +214,7 @@ def test_purge_forgets_everything(queue):
     queue.purge()
     seen = queue.snapshot()
     assert (seen["depth"], seen["claimed"], seen["dead"]) == (0, 0, 0)
-    with pytest.raises(ClaimLost):
+    with pytest.raises(LeaseLost):
         queue.ack(held)
     queue.enqueue("new")
     assert take(queue, 1) == ["new"]

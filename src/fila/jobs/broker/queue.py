@@ -31,7 +31,7 @@ from fila.jobs.base import BaseQueue
 from fila.jobs.broker.deliveries import Deliveries
 from fila.jobs.broker.message import KEY, DeliveryRef, dead_job_of, headers_of, item_of, seq_of
 from fila.jobs.codec import JobCodec
-from fila.jobs.errors import ClaimLost, InvalidJob, QueueClosed, QueueFull, QueueUnavailable
+from fila.jobs.errors import InvalidJob, LeaseLost, QueueClosed, QueueFull, QueueUnavailable
 from fila.jobs.intake import checked_delay
 from fila.jobs.item import DeadJob, QueueItem
 from fila.jobs.queue import Snapshot
@@ -282,7 +282,7 @@ def _translated(item: QueueItem | None = None) -> Iterator[None]:
     except (MessageNotFoundError, QueueNotFoundError) as error:
         if item is None:
             raise QueueUnavailable(str(error)) from error
-        raise ClaimLost(f"job {item.id}: the claim has ended") from error
+        raise LeaseLost(f"job {item.id}: its lease has ended") from error
     except InvalidArgumentError as error:
         raise InvalidJob(str(error)) from error
     except LimitExceededError as error:

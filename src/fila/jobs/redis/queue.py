@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from fila.jobs.base import BaseQueue
 from fila.jobs.codec import JobCodec
-from fila.jobs.errors import ClaimLost, QueueClosed, QueueUnavailable
+from fila.jobs.errors import LeaseLost, QueueClosed, QueueUnavailable
 from fila.jobs.events import Hook, RedisSeen, emit, log_exception, log_safely
 from fila.jobs.intake import Clock, checked_delay
 from fila.jobs.item import DeadJob, QueueItem
@@ -276,7 +276,7 @@ class RedisQueue(BaseQueue):
         return self._memory.dequeue_unless(lambda: self._active or waiter.stop(), waiter.seconds_left())
 
     def _settle(self, settlement: Settlement) -> None:
-        """Settle a claim, in Redis or in the buffer. Raises ClaimLost."""
+        """Settle a job, in Redis or in the buffer. Raises LeaseLost."""
         unknown = False
         while True:
             with self._lock:
@@ -368,5 +368,5 @@ class RedisQueue(BaseQueue):
         log_safely(logger, level, message, redis=self._settings.redis_url_redacted, **fields)
 
 
-def _lost(item: QueueItem) -> ClaimLost:
-    return ClaimLost(f"job {item.id}: the claim has ended")
+def _lost(item: QueueItem) -> LeaseLost:
+    return LeaseLost(f"job {item.id}: its lease has ended")
