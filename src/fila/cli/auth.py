@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fila.cli import output
+from fila.cli.durations import AGE_MS
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from fila.client import KeyInfo, NewKey
-
-_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
-    """A time such as `90s`, `15m`, `12h` or `30d`; 0 when none is given."""
-    if value is None:
-        return 0
-    match = re.fullmatch(r"(\d{1,9})([smhd])", value)
-    if match is None:
-        raise click.BadParameter(f'"{value}" is not a duration such as 90s, 15m, 12h or 30d', ctx, param)
-    return int(match[1]) * _UNITS_MS[match[2]]
 
 
 @click.group(
@@ -142,7 +130,7 @@ Examples:
     metavar="ROLE[:PATTERN]",
     help="Give a new principal ROLE, on names that match PATTERN only. Repeatable.",
 )
-@click.option("--ttl", callback=_milliseconds, metavar="TIME", help="Let the key expire after TIME, such as 30d.")
+@click.option("--ttl", type=AGE_MS, default=0, metavar="TIME", help="Let the key expire after TIME, such as 30d.")
 @session_options
 @pass_session
 def create(session: Session, /, principal: str, roles: tuple[str, ...], ttl: int) -> None:
@@ -189,12 +177,12 @@ Examples:
 @click.argument("key_id")
 @click.option(
     "--overlap",
-    callback=_milliseconds,
+    type=AGE_MS,
     default="1h",
     metavar="TIME",
     help="Keep the old key valid for TIME (default 1h).",
 )
-@click.option("--ttl", callback=_milliseconds, metavar="TIME", help="Let the new key expire after TIME.")
+@click.option("--ttl", type=AGE_MS, default=0, metavar="TIME", help="Let the new key expire after TIME.")
 @session_options
 @pass_session
 def rotate(session: Session, /, key_id: str, overlap: int, ttl: int) -> None:

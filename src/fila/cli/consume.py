@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fila.cli import output, render
+from fila.cli.durations import Duration
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ Examples:
 @click.option(
     "--wait",
     "wait_s",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Stop when no message has arrived for SECONDS (default: wait until Ctrl-C).",
+    type=Duration("s", bare="s", low_s=0.001),
+    metavar="TIME",
+    help="Stop when no message has arrived for TIME, such as 10s (default: wait until Ctrl-C).",
 )
 @click.option(
     "--ack/--no-ack", default=True, help="Ack printed messages (default), or return them to the queue at the end."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,29 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila.cli import letters, output
+from fila.cli.durations import AGE_MS
 from fila.cli.progress import Counter
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
     from fila.client import Client
 
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LONG = 1000
 """Progress is shown for this many messages or more."""
 _WHOLE = 64 << 20
 """Bytes to fetch of a payload that is shown whole: more than any payload has."""
 _LINE_BYTES = 400
 """Bytes to fetch of a payload of which one line is shown."""
-
-
-def _read_time(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A time with its unit (250ms, 90s, 5m, 2h, 7d) in milliseconds."""
-    if value is None:
-        return None
-    matched = re.fullmatch(r"(\d{1,9})(ms|s|m|min|h|d)", value, re.ASCII)
-    if matched is None:
-        raise click.BadParameter(f'"{output.printable(value)}" is not a time such as 90s, 5m, 2h or 7d', ctx, param)
-    return int(matched[1]) * _UNITS_MS[matched[2]]
 
 
 def _read_headers(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str | None]:
@@ -63,14 +52,14 @@ FILTERS = (
     click.option(
         "--older-than",
         "min_age_ms",
-        callback=_read_time,
+        type=AGE_MS,
         metavar="TIME",
         help="Select messages enqueued longer ago than TIME, such as 2h.",
     ),
     click.option(
         "--newer-than",
         "max_age_ms",
-        callback=_read_time,
+        type=AGE_MS,
         metavar="TIME",
         help="Select messages enqueued less than TIME ago, such as 90s.",
     ),

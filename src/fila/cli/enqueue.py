@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from fila.cli import output
+from fila.cli.durations import MILLISECONDS
 from fila.cli.progress import Progress, size_of
 from fila.cli.session import Session, pass_session, session_options
 
@@ -55,10 +56,10 @@ Examples:
 @click.option(
     "--delay",
     "delay_ms",
-    type=click.IntRange(min=0),
+    type=MILLISECONDS,
     default=0,
-    metavar="MS",
-    help="Deliver the message no earlier than MS milliseconds from now.",
+    metavar="TIME",
+    help="Deliver the message no earlier than TIME from now, such as 30s or 2h.",
 )
 @click.option(
     "--priority",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from fila.cli import output
+from fila.cli.durations import Duration
 from fila.cli.session import Session, pass_session
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -110,16 +111,16 @@ def reconcile(
 Examples:
   fila pipeline fairness --broker localhost:5555 --out fairness
   fila journal export history.parquet && fila pipeline fairness --journal history.parquet --out fairness
-  fila pipeline fairness --journal history/ --out fairness --window 10"""
+  fila pipeline fairness --journal history/ --out fairness --window 10s"""
 )
 @click.option("--journal", metavar="PATH", help="The output of `fila journal export`: a file, a folder or a pattern.")
 @click.option("--broker", metavar="HOST:PORT", help="Read the journal of this broker instead.")
 @click.option("--out", required=True, metavar="FOLDER", help="The folder of the runs.")
 @click.option(
     "--window",
-    type=click.FloatRange(min=0.001),
-    metavar="SECONDS",
-    help="The length of a time window (default: about 60 windows in all).",
+    type=Duration("s", bare="s", low_s=0.001),
+    metavar="TIME",
+    help="The length of a time window, such as 10s (default: about 60 windows in all).",
 )
 @spark_options
 @pass_session

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from fila.cli import output, views
+from fila.cli.durations import MILLISECONDS
 from fila.cli.session import Session, pass_session, session_options
 
 
@@ -36,9 +37,9 @@ SETTINGS = (
     click.option(
         "--visibility-timeout",
         "visibility_timeout_ms",
-        type=int,
-        metavar="MS",
-        help="Deliver a message again if it is not settled within MS milliseconds.",
+        type=MILLISECONDS,
+        metavar="TIME",
+        help="Deliver a message again if it is not settled within TIME, such as 30s.",
     ),
     click.option(
         "--fairness-header", metavar="HEADER", help="The header whose value is the fairness key of a message."
@@ -58,7 +59,7 @@ SETTINGS = (
     click.option("--cost-header", metavar="HEADER", help="The header whose value is the cost of delivering a message."),
     click.option("--quantum", type=int, metavar="N", help="The cost that a key of weight 1 may spend in one round."),
     click.option(
-        "--dedup-window", "dedup_window_ms", type=int, metavar="MS", help="Remember dedup keys for MS milliseconds."
+        "--dedup-window", "dedup_window_ms", type=MILLISECONDS, metavar="TIME", help="Remember dedup keys for TIME."
     ),
     click.option(
         "--max-attempts",
@@ -69,9 +70,9 @@ SETTINGS = (
     click.option(
         "--retry-delay",
         "retry_delay_ms",
-        type=int,
-        metavar="MS",
-        help="Deliver a nacked message again after MS milliseconds.",
+        type=MILLISECONDS,
+        metavar="TIME",
+        help="Deliver a nacked message again after TIME, such as 500ms.",
     ),
     click.option(
         "--retry-backoff", type=float, metavar="FACTOR", help="Multiply the retry delay by FACTOR after each attempt."
@@ -79,9 +80,9 @@ SETTINGS = (
     click.option(
         "--retry-max-delay",
         "retry_max_delay_ms",
-        type=int,
-        metavar="MS",
-        help="Limit the retry delay to MS milliseconds.",
+        type=MILLISECONDS,
+        metavar="TIME",
+        help="Limit the retry delay to TIME.",
     ),
     click.option(
         "--retry-jitter",
@@ -110,9 +111,9 @@ SETTINGS = (
     click.option(
         "--script-timeout",
         "script_timeout_ms",
-        type=int,
-        metavar="MS",
-        help="Stop a hook that runs longer than MS milliseconds.",
+        type=MILLISECONDS,
+        metavar="TIME",
+        help="Stop a hook that runs longer than TIME, such as 5ms.",
     ),
     click.option(
         "--script-memory",
@@ -144,9 +145,9 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     epilog="""\b
 Examples:
   fila queue create orders
-  fila queue create orders --visibility-timeout 60000
+  fila queue create orders --visibility-timeout 60s
   fila queue create orders --fairness-header tenant --weight-header weight
-  fila queue create mail --max-attempts 5 --retry-delay 1000 --retry-backoff 2 --retry-jitter 0.2
+  fila queue create mail --max-attempts 5 --retry-delay 1s --retry-backoff 2 --retry-jitter 0.2
   fila queue create api --throttle-header provider
   fila queue create jobs --script policy.lua
   fila queue create jobs --on-enqueue place.lua --on-failure retry.lua

@@ -12,24 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila.cli import output
+from fila.cli.durations import AGE_MS
 from fila.cli.reconcile_options import load_config, service, service_options
 
 if TYPE_CHECKING:
     from fila.reconcile.access.keys import ApiKey
     from fila.reconcile.store.keys import Keys
 
-_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AFFILIATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,127}")
-
-
-def _milliseconds(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A duration such as `90s`, `15m`, `12h` or `30d`."""
-    if value is None:
-        return None
-    match = re.fullmatch(r"(\d{1,9})([smhd])", value)
-    if match is None:
-        raise click.BadParameter(f'"{value}" is not a duration such as 90s, 15m, 12h or 30d', ctx, param)
-    return int(match[1]) * _UNITS_MS[match[2]]
 
 
 def _affiliate(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -39,7 +29,7 @@ def _affiliate(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 
 _ttl = click.option(
-    "--ttl", "ttl_ms", callback=_milliseconds, metavar="TIME", help="Let the key expire after this time, such as 30d."
+    "--ttl", "ttl_ms", type=AGE_MS, metavar="TIME", help="Let the key expire after this time, such as 30d."
 )
 
 
@@ -117,7 +107,7 @@ Examples:
 @click.option(
     "--overlap",
     "overlap_ms",
-    callback=_milliseconds,
+    type=AGE_MS,
     default="24h",
     show_default=True,
     metavar="TIME",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fila.cli.durations import Duration
+
 if TYPE_CHECKING:
     from fila.client import TLS, Client
 
@@ -86,9 +88,9 @@ def _add_session_options(command: _Command, addr_variable: str | None) -> _Comma
     )
     timeout = click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        help=f"Wait at most SECONDS for an answer (default {DEFAULT_TIMEOUT_S:g}).",
+        type=Duration("s", bare="s", low_s=0.001),
+        metavar="TIME",
+        help=f"Wait at most TIME for an answer (default {DEFAULT_TIMEOUT_S:g}s).",
         callback=_remember,
         expose_value=False,
     )

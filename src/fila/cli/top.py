@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila.cli import output
+from fila.cli.durations import Duration
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ Examples:
 @click.argument("queue", required=False)
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 3600),
+    type=Duration("s", bare="s", low_s=0.1, high_s=3600),
     default=1.0,
-    metavar="SECONDS",
-    help="Refresh every SECONDS (default 1).",
+    metavar="TIME",
+    help="Refresh every TIME (default 1s).",
 )
 @click.option(
     "--keys",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila.cli import output
+from fila.cli.durations import SECONDS
 from fila.cli.reload import run_reloading
 from fila.cli.stopping import stop_signals
 
@@ -76,11 +77,10 @@ Examples:
 )
 @click.option(
     "--grace",
-    type=click.FloatRange(min=0),
+    type=SECONDS,
     default=30.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Wait up to SECONDS for running jobs when stopping.",
+    metavar="TIME",
+    help="Wait up to TIME for running jobs when stopping (default 30s).",
 )
 @click.option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics at http://HOST:PORT/metrics.")
 @click.option("--verbose", "-v", is_flag=True, help="Print tracebacks of failed jobs and the logs of libraries.")

@@ -92,7 +92,7 @@ class TestPeek:
         client.letters = [replace(LETTER, payload=payload[:400], payload_size=len(payload))]
         assert shown in fila("dlq", "peek", "orders.dlq").stdout
 
-    @pytest.mark.parametrize("wrong", ["", "5", "m", "1x", "-1s", "1.5h", "٣s", "9999999999s"])
+    @pytest.mark.parametrize("wrong", ["", "5", "m", "1x", "-1s", "1.5.5h", "٣s", "9999999999s"])
     def test_a_time_needs_a_unit(self, fila, client, wrong):
         result = fila("dlq", "peek", "orders.dlq", "--older-than", wrong)
         assert (result.exit_code, client.calls) == (2, [])
