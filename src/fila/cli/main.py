@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import click
 
+from fila.cli.apply.command import apply
 from fila.cli.auth import auth
 from fila.cli.completion import completion
 from fila.cli.config import config
@@ -22,6 +23,7 @@ from fila.cli.explain import explain
 from fila.cli.hooks import hook
 from fila.cli.journal import journal
 from fila.cli.output import printable, wants_colour
+from fila.cli.ping import ping
 from fila.cli.pipeline import pipeline
 from fila.cli.queues import inspect, queue
 from fila.cli.reconcile import reconcile
@@ -133,7 +135,7 @@ def cli() -> None:
 pipeline.add_command(stream)
 cli.add_section("Messages", enqueue, consume, dlq, redrive)
 cli.add_section("Queues", queue, stats=inspect)
-cli.add_section("Operations", top, explain, throttle, config, hook, journal, completion)
+cli.add_section("Operations", apply, top, explain, throttle, config, hook, journal, ping, completion)
 cli.add_section("Security", auth, doctor)
 cli.add_section("Jobs", worker)
 cli.add_section("Pipelines", pipeline, reconcile)

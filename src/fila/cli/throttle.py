@@ -76,7 +76,7 @@ def list_throttles(session: Session, /, prefix: str) -> None:
     """List limits, of all keys or of those that begin with PREFIX."""
     with session.client() as client:
         entries = client.list_config(PREFIX + prefix)
-    limits = {key.removeprefix(PREFIX): _parts(value) for key, value in entries.items()}
+    limits = {key.removeprefix(PREFIX): parts(value) for key, value in entries.items()}
     if session.as_json:
         output.emit_json([{"key": key, **limit} for key, limit in limits.items()])
     elif limits:
@@ -111,7 +111,7 @@ def _number(number: float) -> str:
     return str(int(number)) if number == int(number) else repr(number)
 
 
-def _parts(value: str) -> dict[str, float]:
+def parts(value: str) -> dict[str, float]:
     """The numbers of a limit such as `rate=10,burst=20,max_in_flight=5`, or `10,20` for rate and burst."""
     words = [word.strip() for word in value.split(",")]
     if "=" not in value:
