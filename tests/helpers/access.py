@@ -6,6 +6,13 @@ from fila.server.access import Access
 ANYBODY = Access(Registry(), None, "127.0.0.1:1")
 
 
+class NoRefusals:
+    """As much of `Refusals` as the interceptor uses."""
+
+    async def add(self, origin, resource, code):
+        pass
+
+
 class OpenGate:
     """As much of `Gate` as handlers and the interceptor use."""
 

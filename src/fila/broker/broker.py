@@ -12,6 +12,7 @@ from time import monotonic_ns
 from typing import Any
 
 from fila.auth.registry import Change
+from fila.broker.audit_commands import INTERNAL, Origin
 from fila.broker.commands import (
     NOBODY,
     ChangeAccess,
@@ -128,26 +129,26 @@ class Broker:
         while self.ready and find(producer).publishing:  # noqa: ASYNC110  # each turn has a tick that may be the last
             await asyncio.sleep(0)
 
-    async def create_queue(self, record: QueueRecord) -> None:
-        await self.do(lambda reply: CreateQueue(record, reply))
+    async def create_queue(self, record: QueueRecord, origin: Origin = INTERNAL) -> None:
+        await self.do(lambda reply: CreateQueue(record, reply, origin))
 
-    async def update_queue(self, name: str, changes: Mapping[str, Any]) -> QueueRecord:
-        return await self.do(lambda reply: UpdateQueue(name, changes, reply))  # type: ignore[no-any-return]
+    async def update_queue(self, name: str, changes: Mapping[str, Any], origin: Origin = INTERNAL) -> QueueRecord:
+        return await self.do(lambda reply: UpdateQueue(name, changes, reply, origin))  # type: ignore[no-any-return]
 
-    async def delete_queue(self, name: str, force: bool = False) -> int:
-        return await self.do(lambda reply: DeleteQueue(name, reply, force))  # type: ignore[no-any-return]
+    async def delete_queue(self, name: str, force: bool = False, origin: Origin = INTERNAL) -> int:
+        return await self.do(lambda reply: DeleteQueue(name, reply, force, origin))  # type: ignore[no-any-return]
 
-    async def pause_queue(self, name: str, paused: bool) -> None:
+    async def pause_queue(self, name: str, paused: bool, origin: Origin = INTERNAL) -> None:
         """Deliver nothing of a queue, or deliver again. Kept over restarts."""
-        await self.do(lambda reply: UpdateQueue(name, {"paused": paused}, reply))
+        await self.do(lambda reply: UpdateQueue(name, {"paused": paused}, reply, origin))
 
-    async def set_config(self, key: str, value: str | None, by: str) -> str | None:
+    async def set_config(self, key: str, value: str | None, origin: Origin = INTERNAL) -> str | None:
         """Set or remove an entry of the runtime configuration. Returns the value before, if there was one."""
-        return await self.do(lambda reply: SetConfig(key, value, reply, by))  # type: ignore[no-any-return]
+        return await self.do(lambda reply: SetConfig(key, value, reply, origin))  # type: ignore[no-any-return]
 
-    async def change_access(self, changes: Sequence[Change], by: str) -> None:
+    async def change_access(self, changes: Sequence[Change], origin: Origin = INTERNAL) -> None:
         """Set or remove roles, principals and keys. Raises InvalidArgument, or NotNow when it would lock all out."""
-        await self.do(lambda reply: ChangeAccess(changes, reply, by))
+        await self.do(lambda reply: ChangeAccess(changes, reply, origin))
 
     # Consumers
 

@@ -26,6 +26,9 @@ class Calls(Protocol):
 
     def now(self) -> int: ...
 
+    def submit(self, command: Command) -> None:
+        """Have a command done in one of the next ticks. Raises Overloaded or ShuttingDown."""
+
     async def do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
         """Have a command done and wait for its answer. Raises what it is answered with, Overloaded or ShuttingDown."""
 

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from fila.auth.registry import Change
+from fila.broker.audit_commands import INTERNAL, BeginSweep, EndSweep, Origin, RecordRefusals
 from fila.core.errors import BrokerError
 from fila.core.lane import Lane
 from fila.core.lifecycle import State
@@ -207,6 +208,7 @@ class ReturnGrants:
 class CreateQueue:
     record: QueueRecord
     reply: Callable[[BrokerError | None], None]
+    origin: Origin = INTERNAL
     size: int = 1
 
 
@@ -217,6 +219,7 @@ class UpdateQueue:
     name: str
     changes: Mapping[str, Any]
     reply: Callable[[QueueRecord | BrokerError], None]
+    origin: Origin = INTERNAL
     size: int = 1
 
 
@@ -228,6 +231,7 @@ class DeleteQueue:
     reply: Callable[[int | BrokerError], None]
     force: bool = False
     """Also when there are dead letters."""
+    origin: Origin = INTERNAL
     size: int = 1
 
 
@@ -238,8 +242,7 @@ class SetConfig:
     key: str
     value: str | None
     reply: Callable[[str | BrokerError | None], None]
-    by: str = ""
-    """Who asks, for the record."""
+    origin: Origin = INTERNAL
     size: int = 1
 
 
@@ -249,8 +252,7 @@ class ChangeAccess:
 
     changes: Sequence[Change]
     reply: Callable[[BrokerError | None], None]
-    by: str = ""
-    """Who asks, for the record."""
+    origin: Origin = INTERNAL
     size: int = 1
 
 
@@ -280,6 +282,8 @@ class Redrive:
     queue: str
     locations: list[Location]
     reply: Callable[[Swept | BrokerError], None]
+    sweep: int = 0
+    """Of which they are a part"""
 
     @property
     def size(self) -> int:
@@ -293,6 +297,8 @@ class Purge:
     queue: str
     locations: list[Location]
     reply: Callable[[Swept | BrokerError], None]
+    sweep: int = 0
+    """Of which they are a part"""
 
     @property
     def size(self) -> int:
@@ -343,6 +349,7 @@ class DropGroup:
     queue: str
     group: str
     reply: Callable[[Any], None]
+    origin: Origin = INTERNAL
     size: int = 1
 
 
@@ -406,4 +413,7 @@ Command = (
     | DropGroup
     | StageEnqueue
     | CommitTransaction
+    | BeginSweep
+    | EndSweep
+    | RecordRefusals
 )

@@ -17,6 +17,7 @@ from typing import Any
 
 from fila.broker.admission import check_room
 from fila.broker.arrival import plan_dedup_sweep
+from fila.broker.auditing import plan_entries
 from fila.broker.backoff import RETRY_AFTER_FAILURE, WriteBackoff
 from fila.broker.chores import plan_chore
 from fila.broker.claims import unfinished_removals
@@ -319,6 +320,8 @@ class Engine:
             if operation.takes_room:
                 check_room(self._store)
             answer = operation.plan(tick, command)
+            if operation.audit is not None:
+                plan_entries(tick, operation.audit(tick, command, answer))
             if isinstance(command, Settle):
                 reply = partial(self._answer_settle, reply)
         except BrokerError as error:

@@ -208,7 +208,7 @@ class Events:
                     if leaving is not None:
                         self.add_count(Kind.DELETED, leaving.name, leaving.size)
             case SetConfig(key, value):
-                note = {"key": key, "before": answer, "value": value, "by": command.by}
+                note = {"key": key, "before": answer, "value": value, "by": command.origin.by}
                 self._add_note(Kind.CONFIGURED, "", note)
 
     def _add_note(self, kind: Kind, queue: str, note: Mapping[str, Any]) -> None:

@@ -4,15 +4,18 @@ All of it may take long, so all of it lets others work in between.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from fila.broker import settings
 from fila.broker.admission import check_headers
+from fila.broker.audit_commands import INTERNAL, BeginSweep, EndSweep, Origin
 from fila.broker.calls import Calls, step_by_step
-from fila.broker.commands import Purge, Redrive, Swept
+from fila.broker.commands import Location, Purge, Redrive, Swept
 from fila.broker.dry_run import MAX_WAITING, Subject, TriedMessage, try_on
 from fila.broker.explain import Explanation, Found, explain, first_of, next_of, search
 from fila.broker.queue import QueueState
@@ -20,8 +23,10 @@ from fila.broker.records import READ_FIRST
 from fila.broker.removal import source_of
 from fila.broker.search import Match, Query, Search
 from fila.broker.stats import KeyOrder, QueueStats, QueueSummary, look, summarize
-from fila.core.errors import ECHO, InvalidArgument, NoSuchMessage, Overloaded, quoted
+from fila.core.errors import ECHO, BrokerError, InvalidArgument, NoSuchMessage, Overloaded, quoted
+from fila.core.ids import NS_PER_MS
 from fila.storage import codec
+from fila.storage.audit import INTERRUPTED, OK, Values
 
 SEARCHES = 3
 """How often a message is looked for that may be moving."""
@@ -41,6 +46,20 @@ class Seen(NamedTuple):
     """Behind which message there may be more; None when there is no more"""
 
 
+SWEEP_PAUSE = 10_000 * NS_PER_MS
+"""A sweep that is done in several calls has ended when no next one has come for so long."""
+
+
+class SweptSome(NamedTuple):
+    """What one call has moved or removed."""
+
+    done: int
+    position: int | None
+    """Behind which message to go on; None when there is no more"""
+    sweep: int
+    """The sweep that a next call goes on with"""
+
+
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """How much to move or remove."""
@@ -51,6 +70,11 @@ class Sweep:
     """Count only."""
     bounded: bool = False
     """End after a bounded amount of work, even if there is more to do."""
+    origin: Origin = INTERNAL
+    asked: Mapping[str, Values] = field(default_factory=dict)
+    """Which messages, in words of the request"""
+    begun: int = 0
+    """The sweep that it goes on with; 0: none"""
 
 
 class Operators:
@@ -62,6 +86,8 @@ class Operators:
         self._dry_run_lock = asyncio.Lock()
         self._dry_runs = 0
         """Calls that try a script or wait for it"""
+        self._sweeping: Counter[int] = Counter()
+        """Sweeps that have a call, and how many"""
 
     def list_config(
         self, prefix: str, behind: str, most: int, visible: Callable[[str], bool] | None = None
@@ -91,16 +117,14 @@ class Operators:
         matches = await step_by_step(walk.next(most, EFFORT_A_CALL))
         return Seen(queue, matches, None if walk.done else walk.position)
 
-    async def redrive(self, name: str, query: Query, sweep: Sweep) -> tuple[int, int | None]:
-        """Send dead letters back to their queue. Returns how many, and behind which message to go on if there may be
-        more. Raises QueueNotFound, InvalidArgument or NotNow.
-        """
+    async def redrive(self, name: str, query: Query, sweep: Sweep) -> SweptSome:
+        """Send dead letters back to their queue. Raises QueueNotFound, InvalidArgument or NotNow."""
         source_of(self._state, self._state.queue(name))
         return await self._sweep(name, query, sweep, Redrive)
 
-    async def purge(self, name: str, query: Query, sweep: Sweep, any_queue: bool) -> tuple[int, int | None]:
-        """Remove messages. Returns as `redrive`. Raises QueueNotFound, or InvalidArgument for a queue that holds no
-        dead letters, unless any queue will do.
+    async def purge(self, name: str, query: Query, sweep: Sweep, any_queue: bool) -> SweptSome:
+        """Remove messages. Raises QueueNotFound, or InvalidArgument for a queue that holds no dead letters, unless any
+        queue will do.
         """
         if not self._state.queue(name).record.source and not any_queue:
             raise InvalidArgument(
@@ -108,25 +132,62 @@ class Operators:
             )
         return await self._sweep(name, query, sweep, Purge)
 
-    async def _sweep(
-        self, name: str, query: Query, sweep: Sweep, command: type[Redrive | Purge]
-    ) -> tuple[int, int | None]:
+    async def _sweep(self, name: str, query: Query, sweep: Sweep, command: type[Redrive | Purge]) -> SweptSome:
         walk = Search(self._broker.store, self._state.queue(name), query)
+        if sweep.dry_run:
+            count = await self._walk(walk, sweep, _count)
+            return SweptSome(count, None if walk.done else walk.position, 0)
+        number = await self._begin(name, sweep)
+        self._sweeping[number] += 1
+        try:
+            count = await self._walk(walk, sweep, partial(self._move, partial(command, name, sweep=number)))
+        except BaseException:
+            with suppress(BrokerError):  # then it is ended at the next start
+                self._broker.submit(EndSweep(number, lambda _: None, INTERRUPTED))
+            raise
+        finally:
+            self._sweeping -= Counter([number])
+        if walk.done or not sweep.bounded:
+            with suppress(BrokerError):  # it is tried again: what was asked is done all the same
+                await self._broker.do(partial(EndSweep, number))
+        return SweptSome(count, None if walk.done else walk.position, number)
+
+    async def _walk(self, walk: Search, sweep: Sweep, take: Callable[[list[Location]], Awaitable[int]]) -> int:
+        """Have what is found taken, until there is enough or no more. Returns how many were."""
         count, wanted = 0, sweep.count or EVERYTHING
         while count < wanted and not walk.done:
             if sweep.bounded and walk.effort >= EFFORT_A_CALL:
                 break
             most = min(wanted - count, MOVED_AT_ONCE)
-            found = [match.location for match in await step_by_step(walk.next(most, EFFORT_A_CALL))]
-            if sweep.dry_run:
-                count += len(found)
-                continue
-            while found:
-                swept: Swept = await self._broker.do(partial(command, name, found))
-                count += swept.done
-                found = [location for location in found if location.seq > swept.last]
-                await asyncio.sleep(0)  # such commands have a tick to themselves: let one come that delivers
-        return count, None if walk.done else walk.position
+            count += await take([match.location for match in await step_by_step(walk.next(most, EFFORT_A_CALL))])
+        return count
+
+    async def _move(self, command: Callable[..., Redrive | Purge], found: list[Location]) -> int:
+        count = 0
+        while found:
+            swept: Swept = await self._broker.do(partial(command, found))
+            count += swept.done
+            found = [location for location in found if location.seq > swept.last]
+            await asyncio.sleep(0)  # such commands have a tick to themselves: let one come that delivers
+        return count
+
+    async def _begin(self, name: str, sweep: Sweep) -> int:
+        """The number of the sweep: the one that it goes on with, if that is the caller's and goes on, or a new one."""
+        known, origin = self._state.audit.sweeps.get(sweep.begun), sweep.origin
+        if known is not None and known.seen_at:
+            begin = known.begin
+            if (begin.action, begin.principal, begin.resource) == (origin.action, origin.principal, name):
+                return sweep.begun
+        return await self._broker.do(partial(BeginSweep, origin, name, sweep.asked))  # type: ignore[no-any-return]
+
+    def end_sweeps(self) -> None:
+        """Now and again: end sweeps that no call goes on with, and those that a stop of the server has interrupted."""
+        now = self._broker.now()
+        for number, sweep in self._state.audit.sweeps.items():
+            if number not in self._sweeping and now - sweep.seen_at >= SWEEP_PAUSE:
+                with suppress(BrokerError):
+                    outcome = OK if sweep.seen_at else INTERRUPTED
+                    self._broker.submit(EndSweep(number, lambda _: None, outcome))
 
     async def explain(self, queue_name: str, message_id: str, fairness_key: str) -> Explanation:
         """Why a message, the first of a key, or the next of all is still waiting.
@@ -200,3 +261,7 @@ class Operators:
             for seq, _, record in self._broker.records.look_up(selection.messages[start : start + READ_FIRST]):
                 headers, payload_bytes = self._state.scripts.read_body(record[len(codec.head_of(record)) :])
                 yield Subject(self._state.ids.text(seq), headers, payload_bytes, queue.attempts.get(seq, 0))
+
+
+async def _count(found: list[Location]) -> int:
+    return len(found)

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
+from fila.broker.audit_commands import INTERNAL, Origin
 from fila.broker.calls import Calls, step_by_step
 from fila.broker.claims import AckedClaims, ExtendedClaims, Making, check_group, find_claim
 from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
@@ -145,8 +146,8 @@ class Readers:
         )
         return extended
 
-    async def drop(self, queue: str, group: str) -> None:
-        await self._broker.do(partial(DropGroup, queue, group))
+    async def drop(self, queue: str, group: str, origin: Origin = INTERNAL) -> None:
+        await self._broker.do(lambda reply: DropGroup(queue, group, reply, origin))
 
     def floor(self, queue_name: str, group_name: str) -> Floor:
         """Raises QueueNotFound, or InvalidArgument for a name that no group may have."""

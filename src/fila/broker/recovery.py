@@ -15,7 +15,7 @@ from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.scripts import Scripting
 from fila.broker.staging import batch_of
 from fila.broker.state import BrokerState
-from fila.config import LimitsConfig
+from fila.config import AuditConfig, LimitsConfig
 from fila.core.claims import Claim, Group, Part
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.fair_key import FairKey
@@ -42,12 +42,19 @@ class _Found:
     """Messages that are delivered alone: lane, sequence number, cost"""
 
 
-def recover(store: Storage, node: int, limits: LimitsConfig, scripting: Scripting | None = None) -> BrokerState:
+def recover(
+    store: Storage,
+    node: int,
+    limits: LimitsConfig,
+    scripting: Scripting | None = None,
+    audit: AuditConfig | None = None,
+) -> BrokerState:
     """The broker's state as of the last durable write. Raises StoreCorrupt."""
-    state = BrokerState(node, limits, scripting or Scripting())
+    state = BrokerState(node, limits, scripting or Scripting(), audit)
     try:
         state.clock_mark = int.from_bytes(store.get(Family.DEFAULT, CLOCK_KEY) or b"", "big")
         state.sequence.last = state.clock_mark
+        state.audit.load(store)
         _load_config(state, store)
         for _, value in store.scan(Family.QUEUES):
             record = codec.read_queue(value)

@@ -3,11 +3,12 @@
 from bisect import bisect_left, insort
 
 from fila.auth.registry import Registry
+from fila.broker.audit import Audit
 from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.recent import RecentRecords
 from fila.broker.scripts import Scripting, Scripts
 from fila.broker.wakeups import Wakeups
-from fila.config import LimitsConfig
+from fila.config import AuditConfig, LimitsConfig
 from fila.core.dedup import Producers
 from fila.core.errors import InvalidArgument, QueueNotFound, quoted
 from fila.core.ids import MessageIds, Sequence
@@ -28,6 +29,7 @@ class BrokerState:
     __slots__ = (
         "_departed_count",
         "access",
+        "audit",
         "clock_mark",
         "config",
         "config_keys",
@@ -46,7 +48,7 @@ class BrokerState:
         "wakeups",
     )
 
-    def __init__(self, node: int, limits: LimitsConfig, scripting: Scripting) -> None:
+    def __init__(self, node: int, limits: LimitsConfig, scripting: Scripting, audit: AuditConfig | None = None) -> None:
         self.ids = MessageIds(node)
         self.limits = limits
         self.sequence = Sequence()
@@ -68,6 +70,8 @@ class BrokerState:
         """Its keys in their order"""
         self.access = Registry()
         """Who may do what"""
+        self.audit = Audit(audit or AuditConfig())
+        """Who changed what"""
         self.throttles = ThrottleManager()
         self.scripts = Scripts(scripting, limits, self.config)
         self.recent = RecentRecords(RECENT_BYTES)

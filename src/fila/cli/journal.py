@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila.cli import output
+from fila.cli.draft import Draft
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def export(session: Session, /, file: Path, from_seq: int, to_seq: int | None, q
             "fila journal export needs the package pyarrow: pip install 'fila-client[export]'"
         ) from error
     schema = pa.schema([(name, pa.string() if kind is str else pa.int64()) for name, kind in _columns().items()])
-    with session.client() as client, _Draft(file) as draft:
+    with session.client() as client, Draft(file) as draft:
         written = 0
         with (
             client.read_journal_batches(from_seq, queue=queue) as batches,
@@ -205,19 +205,6 @@ def _groups(batches: Iterator[JournalBatch], to_seq: int | None, advance: Any) -
             return
     if gathered["seq"]:
         yield gathered
-
-
-class _Draft:
-    """A temporary file beside the target, removed unless it has replaced the target."""
-
-    def __init__(self, file: Path) -> None:
-        self._path = file.with_name(f".{file.name}.{os.getpid()}.part")
-
-    def __enter__(self) -> Path:
-        return self._path
-
-    def __exit__(self, *_: object) -> None:
-        self._path.unlink(missing_ok=True)
 
 
 class _Progress:

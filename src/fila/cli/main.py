@@ -12,6 +12,7 @@ from typing import IO, Any
 import click
 
 from fila.cli.apply.command import apply
+from fila.cli.audit import audit
 from fila.cli.auth import auth
 from fila.cli.completion import completion
 from fila.cli.config import config
@@ -136,7 +137,7 @@ pipeline.add_command(stream)
 cli.add_section("Messages", enqueue, consume, dlq, redrive)
 cli.add_section("Queues", queue, stats=inspect)
 cli.add_section("Operations", apply, top, explain, throttle, config, hook, journal, ping, completion)
-cli.add_section("Security", auth, doctor)
+cli.add_section("Security", auth, audit, doctor)
 cli.add_section("Jobs", worker)
 cli.add_section("Pipelines", pipeline, reconcile)
 

@@ -1,6 +1,7 @@
 """The Python SDK, and the one list of its public names. Programs import them from `fila`."""
 
 from fila.client.aio import AsyncClient
+from fila.client.audit import AuditChange, AuditEntry, AuditOptions
 from fila.client.auth import Auth, BlockingAuth, Identity, KeyInfo, NewKey, PrincipalInfo, RoleInfo
 from fila.client.consumer import AsyncConsumer, Consumer
 from fila.client.encoding import OutgoingMessage
@@ -59,6 +60,9 @@ __all__ = [
     "AsyncGroup",
     "AsyncJournalReader",
     "AsyncTransaction",
+    "AuditChange",
+    "AuditEntry",
+    "AuditOptions",
     "Auth",
     "BlockingAuth",
     "ClaimInfo",

@@ -1,6 +1,7 @@
 """All calls to FilaAdmin in one class: `AsyncClient` inherits them, `BlockingAdmin` runs them and waits."""
 
 from fila.client.admin_service import AdminService
+from fila.client.audit import AuditCalls
 from fila.client.explain import ExplainCalls
 from fila.client.hook_trials import HookCalls
 from fila.client.peek import PeekCalls
@@ -11,7 +12,9 @@ from fila.client.stats import StatsCalls
 from fila.client.sweep import SweepCalls
 
 
-class AsyncAdmin(QueueCalls, StatsCalls, ConfigCalls, ExplainCalls, HookCalls, PeekCalls, SweepCalls, ServerCalls):
+class AsyncAdmin(
+    QueueCalls, StatsCalls, ConfigCalls, ExplainCalls, HookCalls, PeekCalls, SweepCalls, ServerCalls, AuditCalls
+):
     """Queues, figures, runtime configuration, and messages that wait. A subclass says in `_admin` which broker."""
 
 

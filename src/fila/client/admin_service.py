@@ -17,6 +17,7 @@ class AdminService:
 
     def __init__(self, connection: Connection) -> None:
         self.call = connection.call
+        self.timeout_s = connection.timeout_s
         self.stub: FilaAdminAsyncStub = connection.methods(admin_pb2, "FilaAdmin")
 
 

@@ -3,10 +3,11 @@
 What a method does, and its errors, are described in full at the method of the same name there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Unpack
 
 from fila.client.admin import Admin
+from fila.client.audit import AuditEntry, AuditOptions, audit_pages
 from fila.client.explain import Explanation
 from fila.client.hook_trials import HookTrial
 from fila.client.loop_thread import LoopThread, blocking_iterator
@@ -70,6 +71,11 @@ class BlockingAdmin:
     def describe_server(self) -> ServerInfo:
         """How the server is set up. Needs the permission `audit` on the server once keys exist."""
         return self._thread.run(self._admin().describe_server())
+
+    def read_audit(self, from_seq: int = 0, **options: Unpack[AuditOptions]) -> Iterator[AuditEntry]:
+        """The entries of the audit from `from_seq` on (0: the oldest). `AuditOptions` lists the options."""
+        for page in blocking_iterator(self._thread, audit_pages(self._admin().service, from_seq, options)):
+            yield from page
 
     def set_config(self, key: str, value: str) -> None:
         """Set an entry of the runtime configuration. Raises InvalidArgumentError."""

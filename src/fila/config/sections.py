@@ -208,6 +208,15 @@ class JournalConfig(Section):
 
 
 @dataclass(frozen=True, slots=True)
+class AuditConfig(Section):
+    """How much of the audit is kept. It is always on."""
+
+    max_age_ms: int = whole_number(365 * DAY_MS, 1, 36_500 * DAY_MS)
+    #: Changes. Refused calls have an eighth of it beside that, so that a flood of them pushes out no change.
+    max_bytes: int = whole_number(64 * MIB, 64 * KIB, 1024 * GIB)
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig(Section):
     """What is logged and in which form."""
 
@@ -227,5 +236,6 @@ class Config:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     lua: LuaConfig = field(default_factory=LuaConfig)
     journal: JournalConfig = field(default_factory=JournalConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     log: LogConfig = field(default_factory=LogConfig)

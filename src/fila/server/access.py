@@ -21,6 +21,7 @@ from fila.auth.patterns import EVERY
 from fila.auth.records import LastUse
 from fila.auth.registry import Put, Registry
 from fila.auth.rights import Kind, Permission
+from fila.broker.audit_commands import Origin
 from fila.broker.broker import Broker
 from fila.broker.commands import AckGroup, ChangeAccess, ExtendGroup, Failure, Incoming, Nack, RefusedMessage
 from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, Unauthenticated, quoted
@@ -39,7 +40,7 @@ log = structlog.get_logger(__name__)
 class Access:
     """A caller, for the time of one call."""
 
-    __slots__ = ("_gate", "_registry", "changing", "ended", "key", "needs", "on_end", "peer", "principal")
+    __slots__ = ("_gate", "_registry", "action", "changing", "ended", "key", "needs", "on_end", "peer", "principal")
 
     def __init__(self, registry: Registry, key: Key | None, peer: str, gate: "Gate | None" = None) -> None:
         self._registry = registry
@@ -48,6 +49,8 @@ class Access:
         self.principal = key.principal if key is not None else ""
         """Empty: anonymous"""
         self.peer = peer
+        self.action = ""
+        """The RPC by its name"""
         self.needs: tuple[Permission, Resource] | None = None
         """What the call needs for as long as it lasts"""
         self.changing = False
@@ -62,9 +65,9 @@ class Access:
         return self.key is not None
 
     @property
-    def by(self) -> str:
+    def origin(self) -> Origin:
         """Who it is, for the record."""
-        return f"{self.principal} {self.peer}" if self.principal else self.peer
+        return Origin(self.action, self.principal, "" if self.key is None else self.key.id, self.peer)
 
     def allows(self, permission: Permission, kind: Kind, name: str) -> bool:
         return self.key is None or self._registry.rights(self.principal).allow(permission, kind, name)

@@ -41,6 +41,9 @@ class Rule(NamedTuple):
     when: When = When.BEFORE
     resource: Callable[[Any], Resource] | None = None
     """What a request is about, where one look at it tells."""
+    changes: Callable[[Any], tuple[str, str]] | None = None
+    """For the audit: kind and name of what a request changes, where it changes more than messages. The change has an
+    entry in the audit, and so has a refusal of the call."""
 
 
 def _queue(request: Any) -> Resource:
@@ -67,9 +70,22 @@ def _journal(request: Any) -> Resource:
 _ENQUEUE = Rule(Permission.ENQUEUE, When.BEFORE, _queue)
 _CONSUME = Rule(Permission.CONSUME, When.BEFORE, _queue)
 _BROWSE = Rule(Permission.BROWSE, When.BEFORE, _queue)
-_MANAGE = Rule(Permission.MANAGE, When.BEFORE, _queue)
-_CONFIGURE = Rule(Permission.CONFIGURE, When.BEFORE, _entry)
+_MANAGE = Rule(Permission.MANAGE, When.BEFORE, _queue, _queue)
+_CONFIGURE = Rule(Permission.CONFIGURE, When.BEFORE, _entry, _entry)
 _ADMIN = Rule(Permission.ADMIN, When.BEFORE, _server)
+
+
+def _new_queue(request: Any) -> Resource:
+    return Kind.QUEUE, request.name
+
+
+def _dead_letters(request: Any) -> Resource:
+    return Kind.QUEUE, request.dlq_queue
+
+
+def _administers(kind: str, field: str) -> Rule:
+    return _ADMIN._replace(changes=lambda request: (kind, getattr(request, field)))
+
 
 _HOT = "/fila.v1.FilaService/"
 _OPERATE = "/fila.v1.FilaAdmin/"
@@ -93,9 +109,9 @@ RULES: dict[str, Rule] = {
     _HOT + "AckClaims": _CONSUME,
     _HOT + "ExtendClaims": _CONSUME,
     _HOT + "ClaimFloor": _CONSUME,
-    _HOT + "DropGroup": _CONSUME,
+    _HOT + "DropGroup": _CONSUME._replace(changes=_queue),
     _HOT + "ReadQueue": _BROWSE,
-    _OPERATE + "CreateQueue": Rule(Permission.MANAGE, When.BEFORE, lambda request: (Kind.QUEUE, request.name)),
+    _OPERATE + "CreateQueue": Rule(Permission.MANAGE, When.BEFORE, _new_queue, _new_queue),
     _OPERATE + "UpdateQueue": _MANAGE,
     _OPERATE + "DeleteQueue": _MANAGE,
     _OPERATE + "ListQueues": Rule(Permission.BROWSE, When.SHOWN),
@@ -105,24 +121,25 @@ RULES: dict[str, Rule] = {
     _OPERATE + "ListConfig": Rule(Permission.BROWSE, When.SHOWN),
     _OPERATE + "DeleteConfig": _CONFIGURE,
     _OPERATE + "Explain": _BROWSE,
-    _OPERATE + "DryRunHook": _MANAGE,  # it runs a script of the caller's
+    _OPERATE + "DryRunHook": _MANAGE._replace(changes=None),  # it runs a script of the caller's
     _OPERATE + "PauseQueue": _MANAGE,
     _OPERATE + "ResumeQueue": _MANAGE,
     _OPERATE + "Peek": _BROWSE,
-    _OPERATE + "Redrive": Rule(Permission.MANAGE, When.BEFORE, lambda request: (Kind.QUEUE, request.dlq_queue)),
+    _OPERATE + "Redrive": Rule(Permission.MANAGE, When.BEFORE, _dead_letters, _dead_letters),
     _OPERATE + "Purge": _MANAGE,
     _OPERATE + "ReadJournal": Rule(Permission.AUDIT, When.BEFORE, _journal),
+    _OPERATE + "ReadAudit": Rule(Permission.AUDIT, When.BEFORE, _journal),
     _OPERATE + "DescribeServer": Rule(Permission.AUDIT, When.BEFORE, _server),
     _AUTH + "WhoAmI": Rule(None, When.KNOWN),
-    _AUTH + "CreateKey": _ADMIN,
+    _AUTH + "CreateKey": _administers("principal", "principal"),
     _AUTH + "ListKeys": _ADMIN,
-    _AUTH + "RotateKey": _ADMIN,
-    _AUTH + "RevokeKey": _ADMIN,
-    _AUTH + "SetPrincipal": _ADMIN,
-    _AUTH + "DeletePrincipal": _ADMIN,
+    _AUTH + "RotateKey": _administers("key", "key_id"),
+    _AUTH + "RevokeKey": _administers("key", "key_id"),
+    _AUTH + "SetPrincipal": _administers("principal", "name"),
+    _AUTH + "DeletePrincipal": _administers("principal", "name"),
     _AUTH + "ListPrincipals": _ADMIN,
-    _AUTH + "SetRole": _ADMIN,
-    _AUTH + "DeleteRole": _ADMIN,
+    _AUTH + "SetRole": _administers("role", "name"),
+    _AUTH + "DeleteRole": _administers("role", "name"),
     _AUTH + "ListRoles": _ADMIN,
 }
 """By the path of the RPC."""

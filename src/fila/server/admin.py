@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import structlog
-
 from fila.auth.rights import Kind, Permission
+from fila.broker.audit_commands import Origin
 from fila.broker.broker import Broker
 from fila.broker.dry_run import Subject
 from fila.broker.failure import MAX_ERROR
-from fila.broker.operators import Sweep
+from fila.broker.operators import Sweep, SweptSome
 from fila.broker.search import Query
 from fila.config import KIB, LuaConfig, SchedulerConfig
 from fila.core.errors import ConfigNotFound, InvalidArgument
 from fila.server.access import Gate
 from fila.server.access_table import config_entry
+from fila.server.audit import describe_sweep, read_audit
 from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
 from fila.server.journal import read_journal
 from fila.server.queue_settings import read_queue, read_settings, write_settings
@@ -27,12 +27,10 @@ from fila.server.types import Method, Methods, ServerCall, SmallMethod
 from fila.v1 import admin_pb2 as pb
 
 MAX_TRIALS = 1000
-LARGE_ANSWERS = frozenset({"ListQueues", "GetStats", "ListConfig", "DryRunHook", "Peek"})
+LARGE_ANSWERS = frozenset({"ListQueues", "GetStats", "ListConfig", "DryRunHook", "Peek", "ReadAudit"})
 """Of up to a few megabytes: made when the caller takes them"""
 MAX_REQUEST_BYTES = 512 * KIB
 """Of a call that administers: a script, or a filter with as many ids and headers as it may have."""
-
-log = structlog.get_logger(__name__)
 
 
 class FilaAdmin:
@@ -54,18 +52,15 @@ class FilaAdmin:
 
     async def create_queue(self, request: pb.CreateQueueRequest, call: ServerCall) -> pb.CreateQueueResponse:
         record = read_queue(request, self._defaults, self._lua, self._broker.now())
-        await self._broker.create_queue(record)
-        log.info("queue created", queue=record.name, settings=_named(request.config), by=self._by(call))
+        await self._broker.create_queue(record, self._origin(call))
         return pb.CreateQueueResponse(queue_id=record.name)
 
     async def update_queue(self, request: pb.UpdateQueueRequest, call: ServerCall) -> pb.UpdateQueueResponse:
-        record = await self._broker.update_queue(request.queue, read_settings(request.config))
-        log.info("queue updated", queue=record.name, settings=_named(request.config), by=self._by(call))
+        record = await self._broker.update_queue(request.queue, read_settings(request.config), self._origin(call))
         return pb.UpdateQueueResponse(config=write_settings(record))
 
     async def delete_queue(self, request: pb.DeleteQueueRequest, call: ServerCall) -> pb.DeleteQueueResponse:
-        deleted = await self._broker.delete_queue(request.queue, request.force)
-        log.info("queue deleted", queue=request.queue, messages=deleted, by=self._by(call))
+        deleted = await self._broker.delete_queue(request.queue, request.force, self._origin(call))
         return pb.DeleteQueueResponse(messages_deleted=deleted)
 
     async def list_queues(self, request: pb.ListQueuesRequest, call: ServerCall) -> pb.ListQueuesResponse:
@@ -86,9 +81,7 @@ class FilaAdmin:
         return response
 
     async def set_config(self, request: pb.SetConfigRequest, call: ServerCall) -> pb.SetConfigResponse:
-        await self._broker.set_config(request.key, request.value, self._by(call))
-        # Its value may be a secret that scripts use.
-        log.info("config set", key=request.key, value_bytes=_size(request.value), by=self._by(call))
+        await self._broker.set_config(request.key, request.value, self._origin(call))
         return pb.SetConfigResponse()
 
     async def get_config(self, request: pb.GetConfigRequest, _: ServerCall) -> pb.GetConfigResponse:
@@ -112,9 +105,7 @@ class FilaAdmin:
         )
 
     async def delete_config(self, request: pb.DeleteConfigRequest, call: ServerCall) -> pb.DeleteConfigResponse:
-        before = await self._broker.set_config(request.key, None, self._by(call))
-        if before is not None:
-            log.info("config removed", key=request.key, value_bytes=_size(before), by=self._by(call))
+        before = await self._broker.set_config(request.key, None, self._origin(call))
         return pb.DeleteConfigResponse(existed=before is not None)
 
     async def explain(self, request: pb.ExplainRequest, _: ServerCall) -> pb.ExplainResponse:
@@ -129,13 +120,11 @@ class FilaAdmin:
         return pb.DryRunHookResponse(trials=[write_tried(message) for message in tried])
 
     async def pause_queue(self, request: pb.PauseQueueRequest, call: ServerCall) -> pb.PauseQueueResponse:
-        await self._broker.pause_queue(request.queue, True)
-        log.info("queue paused", queue=request.queue, by=self._by(call))
+        await self._broker.pause_queue(request.queue, True, self._origin(call))
         return pb.PauseQueueResponse()
 
     async def resume_queue(self, request: pb.ResumeQueueRequest, call: ServerCall) -> pb.ResumeQueueResponse:
-        await self._broker.pause_queue(request.queue, False)
-        log.info("queue resumed", queue=request.queue, by=self._by(call))
+        await self._broker.pause_queue(request.queue, False, self._origin(call))
         return pb.ResumeQueueResponse()
 
     async def peek(self, request: pb.PeekRequest, _: ServerCall) -> pb.PeekResponse:
@@ -148,33 +137,33 @@ class FilaAdmin:
         return await Page(self._broker, request.payload_bytes).write(seen)
 
     async def redrive(self, request: pb.RedriveRequest, call: ServerCall) -> pb.RedriveResponse:
-        query, until = self._read_sweep(request)
-        sweep = Sweep(request.count, request.dry_run, request.bounded)
-        count, position = await self._broker.operators.redrive(request.dlq_queue, query, sweep)
-        if count and not request.dry_run:
-            log.info("messages redriven", queue=request.dlq_queue, count=count, by=self._by(call))
-        return pb.RedriveResponse(redriven=count, cursor="" if position is None else write_cursor(position, until))
+        query, sweep, until = self._read_sweep(request, call)
+        swept = await self._broker.operators.redrive(request.dlq_queue, query, sweep)
+        return pb.RedriveResponse(redriven=swept.done, cursor=_cursor(swept, until))
 
     async def purge(self, request: pb.PurgeRequest, call: ServerCall) -> pb.PurgeResponse:
-        query, until = self._read_sweep(request)
-        sweep = Sweep(request.count, request.dry_run, request.bounded)
-        count, position = await self._broker.operators.purge(request.queue, query, sweep, request.any_queue)
-        if count and not request.dry_run:
-            log.info("messages purged", queue=request.queue, count=count, by=self._by(call))
-        return pb.PurgeResponse(purged=count, cursor="" if position is None else write_cursor(position, until))
+        query, sweep, until = self._read_sweep(request, call)
+        swept = await self._broker.operators.purge(request.queue, query, sweep, request.any_queue)
+        return pb.PurgeResponse(purged=swept.done, cursor=_cursor(swept, until))
 
-    def _read_sweep(self, request: pb.RedriveRequest | pb.PurgeRequest) -> tuple[Query, int]:
-        """Which messages are meant, and the last that had come when it began: later ones are left alone."""
+    def _read_sweep(self, request: pb.RedriveRequest | pb.PurgeRequest, call: ServerCall) -> tuple[Query, Sweep, int]:
+        """Which messages are meant, how many, and the last that had come when it began: later ones are left alone."""
         query = read_filter(request.filter, self._broker.state.ids, self._broker.now(), WAITING)
-        position, until = read_cursor(request.cursor, 2) or (None, self._broker.state.sequence.last)
+        position, until, begun = read_cursor(request.cursor, 3) or (None, self._broker.state.sequence.last, 0)
         query = replace(query, high=min(query.high, until))
-        return query if position is None else query.behind(position), until
+        sweep = Sweep(
+            request.count, request.dry_run, request.bounded, self._origin(call), describe_sweep(request), begun
+        )
+        return query if position is None else query.behind(position), sweep, until
 
-    def _by(self, call: ServerCall) -> str:
-        return self._gate.of(call).by
+    def _origin(self, call: ServerCall) -> Origin:
+        return self._gate.of(call).origin
 
     async def describe_server(self, _: pb.DescribeServerRequest, __: ServerCall) -> pb.DescribeServerResponse:
         return self._describe()
+
+    async def read_audit(self, request: pb.ReadAuditRequest, _: ServerCall) -> pb.ReadAuditResponse:
+        return await read_audit(self._broker, request)
 
     async def read_journal(self, request: pb.ReadJournalRequest, call: ServerCall) -> None:
         await read_journal(self._broker, request, call)
@@ -199,6 +188,7 @@ def methods(admin: FilaAdmin) -> Methods:
         "Peek": (admin.peek, pb.PeekRequest),
         "Redrive": (admin.redrive, pb.RedriveRequest),
         "Purge": (admin.purge, pb.PurgeRequest),
+        "ReadAudit": (admin.read_audit, pb.ReadAuditRequest),
         "DescribeServer": (admin.describe_server, pb.DescribeServerRequest),
     }
     by_name = {
@@ -220,10 +210,5 @@ def methods(admin: FilaAdmin) -> Methods:
     return by_name
 
 
-def _named(config: pb.QueueConfig) -> list[str]:
-    """The settings that a request gives, without what they are set to."""
-    return [field.name for field, _ in config.ListFields()]
-
-
-def _size(value: str) -> int:
-    return len(value.encode())
+def _cursor(swept: SweptSome, until: int) -> str:
+    return "" if swept.position is None else write_cursor(swept.position, until, swept.sweep)

@@ -20,6 +20,7 @@ from fila.core.errors import StoreUnusable
 from fila.metrics.http import CONNECTIONS, Wrap
 from fila.server import admin, auth, message_codec, service
 from fila.server.access import Gate
+from fila.server.audit import log_entry
 from fila.server.busy_poll import BusyPoll
 from fila.server.certificates import Certificates
 from fila.server.clock import SteadyClock
@@ -29,6 +30,7 @@ from fila.server.interceptor import guarded
 from fila.server.page_access import PageAccess
 from fila.server.protected_mode import ProtectedMode
 from fila.server.reading import Reading
+from fila.server.refusals import Refusals
 from fila.server.standard import Health, health_methods, reflection_methods
 from fila.server.streams import Streams
 from fila.storage.base import Storage
@@ -100,7 +102,8 @@ class Server:
         for notice in store.notices:
             log.warning(notice.text, files=notice.files)
         try:
-            state = recover(store, store.node, config.limits, _scripting(config))
+            state = recover(store, store.node, config.limits, _scripting(config), config.audit)
+            state.audit.on_entry = log_entry
             journal = Journal(store, config.journal)
         except BaseException:
             store.close()
@@ -112,6 +115,7 @@ class Server:
             self._broker.after_tick = BusyPoll(config.server.stay_awake_us / 1e6).begin
         self._broker.on_turn = self._turns.ended
         self._gate = Gate(self._broker)
+        self._refusals = Refusals(self._broker)
         pages = PageAccess(config.tls, self._protected_mode, self._gate)
         instance = f"{store.node:014x}"
         wrap = None if self._certificates is None else self._secure_pages(self._certificates)
@@ -162,6 +166,8 @@ class Server:
             self._report_disk_space()
             self._follow_wall_clock()
             self._gate.look_after()
+            self._refusals.look_after()
+            self._broker.operators.end_sweeps()
             self._store_timer = asyncio.get_running_loop().call_later(STORE_CHECK_S, self._watch_store)
 
     def _follow_wall_clock(self) -> None:
@@ -186,6 +192,7 @@ class Server:
         """Finish and flush what was accepted, end streams with UNAVAILABLE, close the store."""
         self._health.stop()
         self._gate.write_use()
+        self._refusals.write()
         stopped = asyncio.create_task(self._server.stop(self._config.server.shutdown_grace_ms / 1000))
         self._broker.stop()
         self._streams.stop()
@@ -201,15 +208,15 @@ class Server:
     async def _listen(self) -> None:
         config = self._config
         self._streams = Streams()
-        gate = self._gate
+        gate, refusals = self._gate, self._refusals
         hot = service.FilaService(self._broker, self._streams, config.limits, gate, self._telemetry.tracer)
         description = Description(config, self._protected_mode, self._certificates, self._broker)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua, gate, description.write)
         self._health = Health(HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, PRODUCERS)
         methods = {
-            **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker), config.limits), gate),
-            **guarded(ADMIN_SERVICE, admin.methods(slow), gate),
-            **guarded(AUTH_SERVICE, auth.methods(auth.FilaAuth(self._broker, gate)), gate),
+            **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker, gate), config.limits), gate, refusals),
+            **guarded(ADMIN_SERVICE, admin.methods(slow), gate, refusals),
+            **guarded(AUTH_SERVICE, auth.methods(auth.FilaAuth(self._broker, gate)), gate, refusals),
             **health_methods(self._health),
             **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, health.SERVICE_NAME)),
         }

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any, Final
 
-import structlog
-
 from fila.auth.allowance import LIMITS
 from fila.auth.keys import Key, new_key
 from fila.auth.records import Assignment, LastUse, Principal, Role
@@ -20,8 +18,6 @@ from fila.v1 import auth_pb2 as pb
 
 MAX_REQUEST_BYTES: Final = 64 << 10
 MAX_TTL_MS: Final = 100 * 365 * 86_400_000
-
-log = structlog.get_logger(__name__)
 
 
 class FilaAuth:
@@ -59,7 +55,7 @@ class FilaAuth:
         elif roles and roles != known.roles:
             raise NotNow(f"principal {quoted(known.name)} has other roles: change them with SetPrincipal")
         key, token = self._new_key(request.principal, request.ttl_ms)
-        await self._change(call, "key created", [*changes, Put(key)], key=key.id, principal=key.principal)
+        await self._change(call, [*changes, Put(key)])
         return pb.CreateKeyResponse(key=self._write_key(key), token=token)
 
     async def list_keys(self, request: pb.ListKeysRequest, _: ServerCall) -> pb.ListKeysResponse:
@@ -71,12 +67,12 @@ class FilaAuth:
         key, token = self._new_key(old.principal, request.ttl_ms)
         ends = self._broker.now() + min(request.overlap_ms, MAX_TTL_MS) * NS_PER_MS
         ending = replace(old, expires_at=min(ends, old.expires_at or ends))
-        await self._change(call, "key rotated", [Put(key), Put(ending)], key=old.id, new_key=key.id)
+        await self._change(call, [Put(key), Put(ending)])
         return pb.RotateKeyResponse(key=self._write_key(key), token=token)
 
     async def revoke_key(self, request: pb.RevokeKeyRequest, call: ServerCall) -> pb.RevokeKeyResponse:
         key = self._find_key(request.key_id)
-        await self._change(call, "key revoked", _removal(key), key=key.id, principal=key.principal)
+        await self._change(call, _removal(key))
         return pb.RevokeKeyResponse()
 
     async def set_principal(self, request: pb.SetPrincipalRequest, call: ServerCall) -> pb.SetPrincipalResponse:
@@ -87,16 +83,8 @@ class FilaAuth:
             raise InvalidArgument("a limit must be a number from 1 to 2**53")
         known = self._registry.principals.get(request.name)
         made = known.created_at if known is not None else self._broker.now()
-        roles = _assignments(request.roles)
-        principal = Principal(request.name, roles, made, dict(request.limits))
-        await self._change(
-            call,
-            "principal set",
-            [Put(principal)],
-            principal=request.name,
-            roles=[str(role) for role in roles],
-            before=None if known is None else [str(role) for role in known.roles],
-        )
+        principal = Principal(request.name, _assignments(request.roles), made, dict(request.limits))
+        await self._change(call, [Put(principal)])
         return pb.SetPrincipalResponse()
 
     async def delete_principal(
@@ -106,13 +94,7 @@ class FilaAuth:
             raise InvalidArgument(f"principal {quoted(request.name)} does not exist")
         keys = [key for key in self._registry.keys.values() if key.principal == request.name]
         changes = [change for key in keys for change in _removal(key)]
-        await self._change(
-            call,
-            "principal deleted",
-            [*changes, Remove(Principal, request.name)],
-            principal=request.name,
-            keys=[key.id for key in keys],
-        )
+        await self._change(call, [*changes, Remove(Principal, request.name)])
         return pb.DeletePrincipalResponse(keys_revoked=len(keys))
 
     async def list_principals(self, _: pb.ListPrincipalsRequest, __: ServerCall) -> pb.ListPrincipalsResponse:
@@ -134,15 +116,7 @@ class FilaAuth:
             role = Role(request.name, tuple(map(Grant.parse, request.grants)))
         except ValueError as cause:
             raise InvalidArgument(str(cause)) from cause
-        before = self._registry.roles.get(request.name)
-        await self._change(
-            call,
-            "role set",
-            [Put(role)],
-            role=role.name,
-            grants=[str(grant) for grant in role.grants],
-            before=None if before is None else [str(grant) for grant in before.grants],
-        )
+        await self._change(call, [Put(role)])
         return pb.SetRoleResponse()
 
     async def delete_role(self, request: pb.DeleteRoleRequest, call: ServerCall) -> pb.DeleteRoleResponse:
@@ -151,7 +125,7 @@ class FilaAuth:
         for principal in self._registry.principals.values():
             if any(assigned.role == request.name for assigned in principal.roles):
                 raise NotNow(f"principal {quoted(principal.name)} has the role {quoted(request.name)}")
-        await self._change(call, "role deleted", [Remove(Role, request.name)], role=request.name)
+        await self._change(call, [Remove(Role, request.name)])
         return pb.DeleteRoleResponse()
 
     async def list_roles(self, _: pb.ListRolesRequest, __: ServerCall) -> pb.ListRolesResponse:
@@ -165,14 +139,13 @@ class FilaAuth:
             ]
         )
 
-    async def _change(self, call: ServerCall, event: str, changes: list[Change], **what: Any) -> None:
-        """Have records changed, and log it: by names and ids, never a secret."""
+    async def _change(self, call: ServerCall, changes: list[Change]) -> None:
+        """Have records changed."""
         if not self._registry.enforced and not is_loopback(call.peer()):
             raise PermissionDenied("before there is a key, rights can only be changed on the server's own machine")
         access = self._gate.of(call)
         access.changing = True
-        await self._broker.change_access(changes, access.by)
-        log.info(event, **what, by=access.by)
+        await self._broker.change_access(changes, access.origin)
 
     def _new_key(self, principal: str, ttl_ms: int) -> tuple[Key, str]:
         if ttl_ms > MAX_TTL_MS:

@@ -12,6 +12,9 @@ from fila.auth.keys import new_key
 from fila.auth.records import Assignment, Principal
 from fila.auth.registry import Change, Put, Registry
 from fila.broker.access import PREFIX, load_record, write_changes
+from fila.broker.audit import Audit
+from fila.broker.audit_commands import Origin
+from fila.broker.audit_entries import access_entries
 from fila.config import StorageConfig
 from fila.core.errors import BrokerError
 from fila.storage import codec, keys
@@ -53,5 +56,8 @@ def _create(store: Storage) -> tuple[str, str]:
     registry.check(changes, now)
     batch = Batch()
     write_changes(batch, changes)
+    audit = Audit()
+    audit.load(store)
+    audit.write(batch, store, access_entries(registry, changes, Origin("InitKey", peer="data directory"), now))
     store.write(batch)
     return made.id, token

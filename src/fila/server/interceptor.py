@@ -12,6 +12,7 @@ from fila.auth.rights import Permission
 from fila.core.errors import BrokerError, KeyEnded, StoreFailed, Unauthenticated
 from fila.server.access import Gate
 from fila.server.access_table import RULES, Rule, When
+from fila.server.refusals import Refusals
 from fila.server.status import status_of
 from fila.server.types import Method, Methods, ServerCall
 from fila.wire.method import Aborted, Handler
@@ -22,22 +23,24 @@ log = structlog.get_logger(__name__)
 REFUSAL_MARK = "fila-error"
 
 
-def guarded(service: str, methods: Methods, gate: Gate) -> dict[str, Method]:
+def guarded(service: str, methods: Methods, gate: Gate, refusals: Refusals) -> dict[str, Method]:
     """The methods of one of our services by their paths, each wrapped. Raises KeyError for one that has no rule."""
     guarded: dict[str, Method] = {}
     for name, method in methods.items():
         path = f"/{service}/{name}"
-        guarded[path] = replace(method, handler=_guarded(method.handler, path, RULES[path], gate))
+        guarded[path] = replace(method, handler=_guarded(method.handler, path, RULES[path], gate, refusals))
     return guarded
 
 
-def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate) -> Handler:
+def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate, refusals: Refusals) -> Handler:
     needs = rule.resource if rule.when is When.BEFORE else None
     permission = rule.permission or Permission.ADMIN
+    action = path.rpartition("/")[2]
 
     async def handle(request: Any, call: ServerCall) -> Any:
         try:
             access = gate.enter(call)
+            access.action = action
             if isinstance(request, BrokerError):  # it was refused before it was decoded
                 raise request
             if needs is not None and access.restricted:
@@ -49,6 +52,8 @@ def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate) -> Handler:
                 log.warning("the store failed", method=path, error=kind, reason=str(error.__cause__))
             elif isinstance(error, Unauthenticated) and not isinstance(error, KeyEnded):
                 await gate.slow_down(call)
+            elif rule.changes is not None and not isinstance(request, BrokerError):
+                await refusals.add(access.origin, rule.changes(request), code)
         except asyncio.CancelledError:
             if access.ended is None:
                 raise

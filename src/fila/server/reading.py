@@ -12,6 +12,7 @@ from fila.broker.records import Piece
 from fila.broker.search import NEWEST_POSSIBLE, Query
 from fila.core.claims import Claim, ClaimState
 from fila.core.lifecycle import State
+from fila.server.access import Gate
 from fila.server.deliveries import response_bytes
 from fila.server.delivery_codec import BareWriter, DeliveryWriter
 from fila.server.types import ServerCall
@@ -24,8 +25,9 @@ _STATES = {ClaimState.OPEN: pb.CLAIM_STATE_OPEN, ClaimState.EXPIRED: pb.CLAIM_ST
 class Reading:
     """The handlers of FilaService that read without being a consumer."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, gate: Gate) -> None:
         self._broker = broker
+        self._gate = gate
         self._readers = broker.readers
         #: Who reads the store: one reader in a turn of the event loop, however many there are, so that consumers and
         #: producers have theirs in between. A response of 4 MiB takes some 5 ms.
@@ -91,8 +93,8 @@ class Reading:
             delayed=floor.delayed,
         )
 
-    async def drop_group(self, request: pb.DropGroupRequest, _: ServerCall) -> pb.DropGroupResponse:
-        await self._readers.drop(request.queue, request.group)
+    async def drop_group(self, request: pb.DropGroupRequest, call: ServerCall) -> pb.DropGroupResponse:
+        await self._readers.drop(request.queue, request.group, self._gate.of(call).origin)
         return pb.DropGroupResponse()
 
     async def read_queue(self, request: pb.ReadQueueRequest, call: ServerCall) -> None:

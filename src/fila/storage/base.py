@@ -31,6 +31,8 @@ class Family(IntEnum):
     CLAIMS = 10
     STAGED = 11
     """Which messages nobody sees before their transaction is committed."""
+    AUDIT = 12
+    """Who changed what."""
 
 
 Change = tuple[Family, bytes, bytes | None, bytes | None]

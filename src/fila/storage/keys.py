@@ -15,6 +15,7 @@ name can hold any byte.
     CLAIMS        queue  group    or    queue  group  claim    or    queue  group  claim  part
     STAGED        "c" producer  transaction  part  sequence    or    "p" producer
     JOURNAL       "r" last entry    or    "s" last entry    or    "n"
+    AUDIT         "c" entry    or    "r" entry    or    "s" entry of a sweep's begin    or    "h"    or    "k"
 """
 
 from functools import lru_cache
@@ -31,6 +32,8 @@ SEGMENT_MARK = b"s"
 STAGED_CALL, STAGED_PRODUCER = b"c", b"p"
 NEXT_ENTRY = b"n"
 """Where the journal says which number its next entry has, when its records alone do not."""
+AUDIT_CHANGE, AUDIT_REFUSAL, AUDIT_SWEEP = b"c", b"r", b"s"
+AUDIT_HEAD, AUDIT_SECRET = b"h", b"k"
 SEQ_BYTES = 8
 
 
@@ -180,6 +183,15 @@ def journal_segment(last: int) -> bytes:
 
 def read_journal_key(key: bytes) -> int:
     """The last entry of a record or a segment."""
+    return read_u64(key, 1)
+
+
+def audit(mark: bytes, number: int) -> bytes:
+    """An entry of the audit, or the sweep that began with it."""
+    return mark + u64(number)
+
+
+def read_audit(key: bytes) -> int:
     return read_u64(key, 1)
 
 

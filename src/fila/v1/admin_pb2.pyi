@@ -812,6 +812,86 @@ class JournalSection(_message.Message):
     throttled_ns: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, kind: _Optional[_Union[JournalKind, str]] = ..., first_seq: _Optional[int] = ..., rows: _Optional[int] = ..., lanes: _Optional[_Iterable[int]] = ..., message_seqs: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., sizes: _Optional[_Iterable[int]] = ..., costs: _Optional[_Iterable[int]] = ..., until_ns: _Optional[_Iterable[int]] = ..., counts: _Optional[_Iterable[int]] = ..., causes: _Optional[_Iterable[_Union[JournalKind, str]]] = ..., targets: _Optional[_Iterable[int]] = ..., notes: _Optional[_Iterable[str]] = ..., throttled_ns: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class ReadAuditRequest(_message.Message):
+    __slots__ = ("from_seq", "last", "limit", "queue", "who", "action", "resource", "since_ns", "until_ns", "refused", "wait_ms")
+    FROM_SEQ_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_NS_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_NS_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    from_seq: int
+    last: int
+    limit: int
+    queue: str
+    who: str
+    action: str
+    resource: str
+    since_ns: int
+    until_ns: int
+    refused: bool
+    wait_ms: int
+    def __init__(self, from_seq: _Optional[int] = ..., last: _Optional[int] = ..., limit: _Optional[int] = ..., queue: _Optional[str] = ..., who: _Optional[str] = ..., action: _Optional[str] = ..., resource: _Optional[str] = ..., since_ns: _Optional[int] = ..., until_ns: _Optional[int] = ..., refused: _Optional[bool] = ..., wait_ms: _Optional[int] = ...) -> None: ...
+
+class ReadAuditResponse(_message.Message):
+    __slots__ = ("entries", "position", "next_seq", "first_available_seq")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_SEQ_FIELD_NUMBER: _ClassVar[int]
+    FIRST_AVAILABLE_SEQ_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[AuditEntry]
+    position: int
+    next_seq: int
+    first_available_seq: int
+    def __init__(self, entries: _Optional[_Iterable[_Union[AuditEntry, _Mapping]]] = ..., position: _Optional[int] = ..., next_seq: _Optional[int] = ..., first_available_seq: _Optional[int] = ...) -> None: ...
+
+class AuditEntry(_message.Message):
+    __slots__ = ("seq", "at_ns", "action", "principal", "key_id", "peer", "resource_kind", "resource", "outcome", "stage", "count", "times", "began_seq", "changes")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    AT_NS_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_KIND_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    at_ns: int
+    action: str
+    principal: str
+    key_id: str
+    peer: str
+    resource_kind: str
+    resource: str
+    outcome: str
+    stage: str
+    count: int
+    times: int
+    began_seq: int
+    changes: _containers.RepeatedCompositeFieldContainer[AuditChange]
+    def __init__(self, seq: _Optional[int] = ..., at_ns: _Optional[int] = ..., action: _Optional[str] = ..., principal: _Optional[str] = ..., key_id: _Optional[str] = ..., peer: _Optional[str] = ..., resource_kind: _Optional[str] = ..., resource: _Optional[str] = ..., outcome: _Optional[str] = ..., stage: _Optional[str] = ..., count: _Optional[int] = ..., times: _Optional[int] = ..., began_seq: _Optional[int] = ..., changes: _Optional[_Iterable[_Union[AuditChange, _Mapping]]] = ...) -> None: ...
+
+class AuditChange(_message.Message):
+    __slots__ = ("name", "before", "after")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    before: str
+    after: str
+    def __init__(self, name: _Optional[str] = ..., before: _Optional[str] = ..., after: _Optional[str] = ...) -> None: ...
+
 class DescribeServerRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -119,6 +119,11 @@ class FilaAdminStub:
                 request_serializer=fila_dot_v1_dot_admin__pb2.ReadJournalRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.ReadJournalResponse.FromString,
                 _registered_method=True)
+        self.ReadAudit = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ReadAudit',
+                request_serializer=fila_dot_v1_dot_admin__pb2.ReadAuditRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.ReadAuditResponse.FromString,
+                _registered_method=True)
         self.DescribeServer = channel.unary_unary(
                 '/fila.v1.FilaAdmin/DescribeServer',
                 request_serializer=fila_dot_v1_dot_admin__pb2.DescribeServerRequest.SerializeToString,
@@ -243,6 +248,13 @@ class FilaAdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadAudit(self, request, context):
+        """Reads entries of the audit, in order, a page at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeServer(self, request, context):
         """Describes how the server is set up: what it listens on, TLS, the store. Holds no secret.
         """
@@ -337,6 +349,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.ReadJournal,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.ReadJournalRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.ReadJournalResponse.SerializeToString,
+            ),
+            'ReadAudit': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadAudit,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.ReadAuditRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.ReadAuditResponse.SerializeToString,
             ),
             'DescribeServer': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeServer,
@@ -803,6 +820,33 @@ class FilaAdmin:
             '/fila.v1.FilaAdmin/ReadJournal',
             fila_dot_v1_dot_admin__pb2.ReadJournalRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.ReadJournalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/ReadAudit',
+            fila_dot_v1_dot_admin__pb2.ReadAuditRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.ReadAuditResponse.FromString,
             options,
             channel_credentials,
             insecure,

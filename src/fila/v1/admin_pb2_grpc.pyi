@@ -60,6 +60,8 @@ class FilaAdminStub:
     """Removes messages for good, oldest first. Leased ones stay."""
     ReadJournal: _grpc.UnaryStreamMultiCallable[_admin_pb2.ReadJournalRequest, _admin_pb2.ReadJournalResponse]
     """Reads entries of the journal, in order. The first response comes at once."""
+    ReadAudit: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReadAuditRequest, _admin_pb2.ReadAuditResponse]
+    """Reads entries of the audit, in order, a page at a time."""
     DescribeServer: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DescribeServerRequest, _admin_pb2.DescribeServerResponse]
     """Describes how the server is set up: what it listens on, TLS, the store. Holds no secret."""
 
@@ -95,6 +97,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Removes messages for good, oldest first. Leased ones stay."""
     ReadJournal: _aio.UnaryStreamMultiCallable[_admin_pb2.ReadJournalRequest, _admin_pb2.ReadJournalResponse]  # type: ignore[assignment]
     """Reads entries of the journal, in order. The first response comes at once."""
+    ReadAudit: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReadAuditRequest, _admin_pb2.ReadAuditResponse]  # type: ignore[assignment]
+    """Reads entries of the audit, in order, a page at a time."""
     DescribeServer: _aio.UnaryUnaryMultiCallable[_admin_pb2.DescribeServerRequest, _admin_pb2.DescribeServerResponse]  # type: ignore[assignment]
     """Describes how the server is set up: what it listens on, TLS, the store. Holds no secret."""
 
@@ -229,6 +233,14 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_pb2.ReadJournalResponse], _abc.AsyncIterator[_admin_pb2.ReadJournalResponse]]:
         """Reads entries of the journal, in order. The first response comes at once."""
+
+    @_abc_1.abstractmethod
+    def ReadAudit(
+        self,
+        request: _admin_pb2.ReadAuditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ReadAuditResponse, _abc.Awaitable[_admin_pb2.ReadAuditResponse]]:
+        """Reads entries of the audit, in order, a page at a time."""
 
     @_abc_1.abstractmethod
     def DescribeServer(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fila.broker.audit_commands import Origin
 from fila.broker.commands import SetConfig, UpdateQueue
 from fila.broker.journal import SEGMENTS, Journal
 from fila.config import JournalConfig
@@ -96,8 +97,8 @@ def test_queues_and_settings_are_told_in_words():
     driver = Driver()
     driver.create("q", max_attempts=3, script=SCRIPT)
     driver.ask(lambda reply: UpdateQueue("q", {"max_attempts": 5, "quantum": 4}, reply))
-    driver.ask(lambda reply: SetConfig("limit", "7", reply, "ipv4:10.0.0.1:9"))
-    driver.ask(lambda reply: SetConfig("limit", None, reply, "ipv4:10.0.0.2:9"))
+    driver.ask(lambda reply: SetConfig("limit", "7", reply, Origin("SetConfig", peer="ipv4:10.0.0.1:9")))
+    driver.ask(lambda reply: SetConfig("limit", None, reply, Origin("SetConfig", peer="ipv4:10.0.0.2:9")))
     driver.send("q")
     assert driver.delete("q") == 1
     told = entries(driver, Kind.CREATED, Kind.UPDATED, Kind.CONFIGURED, Kind.DELETED)

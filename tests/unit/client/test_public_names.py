@@ -10,7 +10,8 @@ from fila import client, testing
 
 NAMES = """
     TLS AckManyError AckedClaims AsyncClient AsyncConsumeMessage AsyncConsumer AsyncGroup AsyncJournalReader
-    AsyncTransaction Auth BlockingAuth ClaimInfo ClaimLostError Client ClientClosedError ConfigNotFoundError
+    AsyncTransaction AuditChange AuditEntry AuditOptions Auth BlockingAuth
+    ClaimInfo ClaimLostError Client ClientClosedError ConfigNotFoundError
     ConsumeMessage Consumer ConsumerStats DeadLetter EnqueueDecision EnqueueManyError Explanation ExtendedClaims
     FailedAttempt FailedPreconditionError FailureDecision FencedError FilaError FilaTimeoutError Group GroupFloor
     GroupStats HookStats HookTrial Identity InternalError InvalidArgumentError JournalBatch JournalEntry
@@ -25,7 +26,8 @@ NAMES = """
 METHODS = """
     ack ack_many auth consume consume_batches create_queue delete_config delete_queue describe_server enqueue
     enqueue_many ensure_queue
-    explain extend get_config group list_config list_queues nack pause_queue peek purge queue_stats read_journal
+    explain extend get_config group list_config list_queues nack pause_queue peek purge queue_stats read_audit
+    read_journal
     read_journal_batches read_queue redrive reject release resume_queue set_config transaction try_hook update_queue
 """
 

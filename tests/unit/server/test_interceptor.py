@@ -9,7 +9,7 @@ from fila.core.errors import QueueNotFound, ShuttingDown
 from fila.server.interceptor import guarded
 from fila.wire.method import Aborted, Method
 from fila.wire.status import StatusCode
-from tests.helpers.access import OpenGate
+from tests.helpers.access import NoRefusals, OpenGate
 
 
 class Context:
@@ -24,7 +24,7 @@ class Context:
 
 
 def call(behavior, *, context=None):
-    methods = guarded("fila.v1.FilaService", {"Ack": Method(behavior, bytes, bytes)}, OpenGate())
+    methods = guarded("fila.v1.FilaService", {"Ack": Method(behavior, bytes, bytes)}, OpenGate(), NoRefusals())
     return asyncio.run(methods["/fila.v1.FilaService/Ack"].handler("request", context))
 
 
@@ -80,5 +80,5 @@ def test_a_method_keeps_everything_but_its_handler():
         return request
 
     method = Method(behavior, str, bytes, takes_stream=True, gives_stream=True)
-    (wrapped,) = guarded("fila.v1.FilaService", {"Consume": method}, OpenGate()).values()
+    (wrapped,) = guarded("fila.v1.FilaService", {"Consume": method}, OpenGate(), NoRefusals()).values()
     assert (wrapped.read, wrapped.write, wrapped.takes_stream, wrapped.gives_stream) == (str, bytes, True, True)
