@@ -1,5 +1,6 @@
 """What users send is never in the log, at any level; what operators do is, by name."""
 
+import hashlib
 import json
 
 import grpc
@@ -68,11 +69,16 @@ def test_changes_of_queues_and_settings_are_logged_by_name(tmp_path):
             use_everything(server, client)
         server.stop()
         lines = [json.loads(line) for line in server.log.splitlines()]
-        told = {line["event"]: line for line in lines if line["event"].startswith(("queue ", "config "))}
-        assert told["queue created"]["queue"] == "q"
-        assert told["queue created"]["settings"] == ["max_attempts", "script"]
-        assert told["queue updated"]["settings"] == ["visibility_timeout_ms"]
-        assert (told["queue deleted"]["queue"], told["queue deleted"]["messages"]) == ("q", 6)
-        assert (told["config set"]["key"], told["config set"]["value_bytes"]) == ("app.key", 19)
-        assert told["config removed"]["key"] == "app.key"
-        assert all(line["by"].startswith("127.0.0.1:") for line in told.values())
+        told = {(line["action"], line["resource"]): line for line in lines if line["event"] == "audit"}
+        script = 'function on_enqueue(m) error("script-secret") end'
+        digest = f"sha256:{hashlib.sha256(script.encode()).hexdigest()}, {len(script)} bytes"
+        created = told["CreateQueue", "queue:q"]["changes"]
+        assert (created["max_attempts"], created["script"]) == ([None, "2"], [None, digest])
+        assert told["UpdateQueue", "queue:q"]["changes"] == {"visibility_timeout_ms": ["30000", "60000"]}
+        assert told["DeleteQueue", "queue:q"]["count"] == 6
+        before, after = told["SetConfig", "config:app.key"]["changes"]["value"]
+        assert before != after
+        assert (before.endswith(", 13 bytes"), after.endswith(", 19 bytes")) == (True, True)
+        assert told["DeleteConfig", "config:app.key"]["changes"] == {"value": [after, None]}
+        assert told["SetConfig", "throttle:aws"]["outcome"] == "INVALID_ARGUMENT"
+        assert all(line["peer"].startswith("127.0.0.1") for line in told.values())

@@ -49,7 +49,7 @@ NEEDS = {
     "ClaimFloor DropGroup",
     "browse": "ReadQueue GetStats Explain Peek",
     "manage": "CreateQueue UpdateQueue DeleteQueue DryRunHook PauseQueue ResumeQueue Redrive Purge",
-    "audit": "ReadJournal",
+    "audit": "ReadJournal ReadAudit",
     "journal": "DescribeServer",
     "browse-config": "GetConfig",
     "configure-config": "SetConfig DeleteConfig",

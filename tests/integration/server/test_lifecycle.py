@@ -135,7 +135,7 @@ class TestAGracefulStop:
                 await peer.send_many(50)
                 await take(peer.lease(), 10)
         protected = "protected mode: only loopback clients are served"
-        assert [log["event"] for log in logs] == ["recovered", "listening", protected, "queue created", "stopped"]
+        assert [log["event"] for log in logs] == ["recovered", "listening", protected, "audit", "stopped"]
 
 
 class TestARestart:
