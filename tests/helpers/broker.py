@@ -35,11 +35,12 @@ from fila.broker.scripts import Scripting
 from fila.broker.search import Query, Search, finish
 from fila.broker.state import BrokerState
 from fila.broker.stats import KeyOrder, QueueStats, look
-from fila.config import JournalConfig, LimitsConfig, LuaConfig, SchedulerConfig
+from fila.config import AuditConfig, JournalConfig, LimitsConfig, LuaConfig, SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, StoreBusy, StoreFailed, StoreFull
 from fila.core.hands import Hands
 from fila.core.leases import Grant
+from fila.storage.audit import AuditRecord
 from fila.storage.base import Batch, Family, Storage
 from fila.storage.memory import MemoryStorage
 from fila.storage.records import QueueRecord
@@ -170,12 +171,14 @@ class Driver:
         limits: LimitsConfig | None = None,
         journal: JournalConfig | None = None,
         scripting: Scripting | None = None,
+        audit: AuditConfig | None = None,
         **scheduler: int,
     ) -> None:
         self.store = WatchedStore(store or MemoryStorage())
         self.limits = limits or LimitsConfig()
         self.scripting = scripting or Scripting(LuaConfig(tick_ms=1000, max_time_percent=100))
         self.journaling = journal or JournalConfig(enabled=True)
+        self.auditing = audit
         self.scheduler = SchedulerConfig(**scheduler)
         self.now = START
         self._numbers = 0
@@ -185,7 +188,7 @@ class Driver:
         """What a crash leaves: the store alone."""
         if store is not None:
             self.store.inner = store
-        self.state: BrokerState = recover(self.store, NODE, self.limits, self.scripting)
+        self.state: BrokerState = recover(self.store, NODE, self.limits, self.scripting, self.auditing)
         self.journal = Journal(self.store, self.journaling)
         self.engine = Engine(self.state, self.store, self.scheduler, self.journal)
 
@@ -219,6 +222,10 @@ class Driver:
         if isinstance(answer, BrokerError):
             raise answer
         return answer
+
+    def audit(self, start: int = 1) -> list[AuditRecord]:
+        """Entries of the audit."""
+        return [record for _, record in self.state.audit.read(self.store, start, self.state.audit.next_entry)]
 
     def create(self, name: str, **settings: Any) -> QueueState:
         self.ask(lambda reply: CreateQueue(queue_record(name, **settings), reply))

@@ -95,7 +95,7 @@ class Audit:
     @property
     def first_entry(self) -> int:
         """No entry before it is there; the next one if there is none."""
-        return min(self.next_entry, self.changes.first, self.refusals.first)
+        return min([shelf.first for shelf in (self.changes, self.refusals) if shelf.bytes], default=self.next_entry)
 
     def load(self, store: Storage) -> None:
         """Raises StoreCorrupt or ValueError."""

@@ -213,7 +213,7 @@ class AuditConfig(Section):
 
     max_age_ms: int = whole_number(365 * DAY_MS, 1, 36_500 * DAY_MS)
     #: Changes. Refused calls have an eighth of it beside that, so that a flood of them pushes out no change.
-    max_bytes: int = whole_number(64 * MIB, 64 * KIB, 1024 * GIB)
+    max_bytes: int = whole_number(64 * MIB, MIB, 1024 * GIB)
 
 
 @dataclass(frozen=True, slots=True)
