@@ -197,9 +197,12 @@ def test_a_purge_that_is_killed_is_told_with_the_exact_count(server):
     with Client(server.addr, timeout=30) as client:
         client.create_queue("q")
         client.enqueue_many("q", [b"x"] * total)
-        failed = threading.Thread(
-            target=lambda: pytest.raises(FilaError, client.purge, "q", any_queue=True, rate=2_000)
-        )
+
+        def purge():
+            with pytest.raises(FilaError):
+                client.purge("q", any_queue=True, rate=2_000)
+
+        failed = threading.Thread(target=purge)
         failed.start()
         eventually(lambda: client.queue_stats("q").summary.depth < total, "some are gone")
         server.kill()
@@ -282,14 +285,15 @@ class TestReading:
 
     def test_the_async_client_reads_it_too_and_follows(self, server, admin):
         async def follow():
+            found = []
             async with AsyncClient(server.addr, api_key=admin) as client:
-                found = []
                 async for entry in client.read_audit(last=1, follow=True):
                     found.append((entry.action, entry.resource))
                     if len(found) == 1:
                         await client.resume_queue("mail")
                     else:
-                        return found
+                        break
+            return found
 
         assert asyncio.run(follow()) == [("PauseQueue", "mail"), ("ResumeQueue", "mail")]
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LAST = 20
 _INDENT = " " * 10
+_WIDTH = 50
+"""Values that are longer together stand on two lines."""
 
 
 @click.group(
@@ -182,6 +184,8 @@ def _value(change: AuditChange, stage: str) -> str:
         told = f"{change.name}: {after}"
     elif after is None:
         told = f"{change.name}: was {before}"
-    else:
+    elif len(before) + len(after) <= _WIDTH:
         told = f"{change.name}: {before} -> {after}"
+    else:
+        return f"{output.printable(f'{change.name}: {before}')}\n{_INDENT}  -> {output.printable(after)}"
     return output.printable(told)
