@@ -40,7 +40,7 @@ class Refusal(NamedTuple):
         return self.origin.record(at, self.kind, self.name, outcome=self.code, times=times)
 
 
-_REST: Final = Refusal(Origin("various", peer="various"), "", "", StatusCode.PERMISSION_DENIED.name)
+_REST: Final = Refusal(Origin("various", peer="various"), "", "", "various")
 """Those that are not told apart"""
 
 
