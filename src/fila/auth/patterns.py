@@ -31,6 +31,16 @@ def matches(pattern: str, name: str) -> bool:
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     head = pattern.removesuffix(EVERY)
-    parts = [re.escape(part) for part in head.split("*")]
-    body = "[^.]*".join(parts)
+    body = r"\.".join(map(_segment, head.split(".")))
     return re.compile(body + ".+" if head != pattern else body, re.DOTALL)
+
+
+def _segment(text: str) -> str:
+    """A segment as a regular expression. What stands between two stars is taken where it first occurs, for good: later
+    occurrences fit no better, and trying them all would take time that grows exponentially with the stars.
+    """
+    first, *middle = map(re.escape, text.split("*"))
+    if not middle:
+        return first
+    *middle, last = middle
+    return first + "".join(rf"(?>[^.]*?{part})" for part in middle) + rf"[^.]*{last}"
