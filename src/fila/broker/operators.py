@@ -75,6 +75,8 @@ class Sweep:
     """Which messages, in words of the request"""
     begun: int = 0
     """The sweep that it goes on with; 0: none"""
+    final: bool = False
+    """No call goes on with it when `count` messages are done"""
 
 
 class Operators:
@@ -147,7 +149,7 @@ class Operators:
             raise
         finally:
             self._sweeping -= Counter([number])
-        if walk.done or not sweep.bounded:
+        if walk.done or not sweep.bounded or (sweep.final and count == sweep.count):
             with suppress(BrokerError):  # it is tried again: what was asked is done all the same
                 await self._broker.do(partial(EndSweep, number))
         return SweptSome(count, None if walk.done else walk.position, number)

@@ -92,8 +92,8 @@ def redrive_steps(admin: AdminService, dlq: str, sweep: Sweep, chosen: MessageFi
         bounded=True,
     )
 
-    async def step(count: int, cursor: str) -> tuple[int, str]:
-        request.count, request.cursor = count, cursor
+    async def step(count: int, cursor: str, final: bool) -> tuple[int, str]:
+        request.count, request.cursor, request.final = count, cursor, final
         response = await admin.call(admin.stub.Redrive, request)
         return response.redriven, response.cursor
 
@@ -113,15 +113,15 @@ def purge_steps(
         bounded=True,
     )
 
-    async def step(count: int, cursor: str) -> tuple[int, str]:
-        request.count, request.cursor = count, cursor
+    async def step(count: int, cursor: str, final: bool) -> tuple[int, str]:
+        request.count, request.cursor, request.final = count, cursor, final
         response = await admin.call(admin.stub.Purge, request)
         return response.purged, response.cursor
 
     return _sweep(step, sweep)
 
 
-async def _sweep(step: Callable[[int, str], Awaitable[tuple[int, str]]], sweep: Sweep) -> AsyncIterator[int]:
+async def _sweep(step: Callable[[int, str, bool], Awaitable[tuple[int, str]]], sweep: Sweep) -> AsyncIterator[int]:
     sweep.check()
     rate = None if sweep.dry_run else sweep.rate
     at_once = _AT_ONCE if rate is None else max(1, int(rate / _STEPS_A_SECOND))
@@ -129,7 +129,7 @@ async def _sweep(step: Callable[[int, str], Awaitable[tuple[int, str]]], sweep: 
     began, done, cursor = loop.time(), 0, ""
     while True:
         left = at_once if sweep.count is None else min(at_once, sweep.count - done)
-        count, cursor = await step(left, cursor)
+        count, cursor = await step(left, cursor, sweep.count == done + left)
         done += count
         yield done
         if not cursor or done == sweep.count:

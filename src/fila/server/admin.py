@@ -152,7 +152,13 @@ class FilaAdmin:
         position, until, begun = read_cursor(request.cursor, 3) or (None, self._broker.state.sequence.last, 0)
         query = replace(query, high=min(query.high, until))
         sweep = Sweep(
-            request.count, request.dry_run, request.bounded, self._origin(call), describe_sweep(request), begun
+            request.count,
+            request.dry_run,
+            request.bounded,
+            self._origin(call),
+            describe_sweep(request),
+            begun,
+            request.final,
         )
         return query if position is None else query.behind(position), sweep, until
 

@@ -179,7 +179,7 @@ def describe_sweep(request: pb.RedriveRequest | pb.PurgeRequest) -> Mapping[str,
     """
     chosen, asked = request.filter, dict[str, str]()
     if request.count:
-        asked["count_per_call" if request.bounded else "count"] = str(request.count)
+        asked["count_per_call" if request.bounded and not request.final else "count"] = str(request.count)
     if chosen.HasField("fairness_key"):
         asked["fairness_key"] = chosen.fairness_key
     if chosen.headers:

@@ -679,20 +679,22 @@ class PeekedMessage(_message.Message):
     def __init__(self, message: _Optional[_Union[_messages_pb2.Message, _Mapping]] = ..., state: _Optional[_Union[MessageState, str]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., payload_size: _Optional[int] = ..., attempts: _Optional[_Iterable[_Union[_messages_pb2.FailedAttempt, _Mapping]]] = ...) -> None: ...
 
 class RedriveRequest(_message.Message):
-    __slots__ = ("dlq_queue", "count", "filter", "dry_run", "bounded", "cursor")
+    __slots__ = ("dlq_queue", "count", "filter", "dry_run", "bounded", "cursor", "final")
     DLQ_QUEUE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     BOUNDED_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
     dlq_queue: str
     count: int
     filter: MessageFilter
     dry_run: bool
     bounded: bool
     cursor: str
-    def __init__(self, dlq_queue: _Optional[str] = ..., count: _Optional[int] = ..., filter: _Optional[_Union[MessageFilter, _Mapping]] = ..., dry_run: _Optional[bool] = ..., bounded: _Optional[bool] = ..., cursor: _Optional[str] = ...) -> None: ...
+    final: bool
+    def __init__(self, dlq_queue: _Optional[str] = ..., count: _Optional[int] = ..., filter: _Optional[_Union[MessageFilter, _Mapping]] = ..., dry_run: _Optional[bool] = ..., bounded: _Optional[bool] = ..., cursor: _Optional[str] = ..., final: _Optional[bool] = ...) -> None: ...
 
 class RedriveResponse(_message.Message):
     __slots__ = ("redriven", "cursor")
@@ -703,7 +705,7 @@ class RedriveResponse(_message.Message):
     def __init__(self, redriven: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class PurgeRequest(_message.Message):
-    __slots__ = ("queue", "count", "filter", "dry_run", "bounded", "cursor", "any_queue")
+    __slots__ = ("queue", "count", "filter", "dry_run", "bounded", "cursor", "any_queue", "final")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
@@ -711,6 +713,7 @@ class PurgeRequest(_message.Message):
     BOUNDED_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     ANY_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
     queue: str
     count: int
     filter: MessageFilter
@@ -718,7 +721,8 @@ class PurgeRequest(_message.Message):
     bounded: bool
     cursor: str
     any_queue: bool
-    def __init__(self, queue: _Optional[str] = ..., count: _Optional[int] = ..., filter: _Optional[_Union[MessageFilter, _Mapping]] = ..., dry_run: _Optional[bool] = ..., bounded: _Optional[bool] = ..., cursor: _Optional[str] = ..., any_queue: _Optional[bool] = ...) -> None: ...
+    final: bool
+    def __init__(self, queue: _Optional[str] = ..., count: _Optional[int] = ..., filter: _Optional[_Union[MessageFilter, _Mapping]] = ..., dry_run: _Optional[bool] = ..., bounded: _Optional[bool] = ..., cursor: _Optional[str] = ..., any_queue: _Optional[bool] = ..., final: _Optional[bool] = ...) -> None: ...
 
 class PurgeResponse(_message.Message):
     __slots__ = ("purged", "cursor")
