@@ -1,5 +1,8 @@
-"""What the end-to-end tests share: consumers that keep what they were given, and waiting for a condition."""
+"""What the end-to-end tests share: consumers that keep what they were given, waiting for a condition, the command."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -84,3 +87,13 @@ def contents(client, queue):
     """How many messages a queue holds: those that wait (delayed ones included), those held, those delayed."""
     summary = client.queue_stats(queue).summary
     return summary.depth, summary.in_flight, summary.delayed
+
+
+def fila(server, *args, key=None, code=0, env=None):
+    """Run the command line. Returns what it prints; stderr with a failure."""
+    given = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
+    given |= {"FILA_ADDR": server.addr} | ({} if key is None else {"FILA_API_KEY": key}) | (env or {})
+    command = [sys.executable, "-m", "fila.cli.main", *args]
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -14,7 +12,7 @@ import pytest
 from fila import AsyncClient, Client, FilaError, InvalidArgumentError, PermissionDeniedError
 from fila.testing import ServerProcess
 
-from .support import eventually
+from .support import eventually, fila
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -27,16 +25,6 @@ def server(tmp_path):
     with ServerProcess(tmp_path) as process:
         yield process
         print(process.log)
-
-
-def fila(server, *args, key=None, code=0):
-    """Run the command line. Returns what it prints; stderr with a failure."""
-    given = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
-    given |= {"FILA_ADDR": server.addr} | ({} if key is None else {"FILA_API_KEY": key})
-    command = [sys.executable, "-m", "fila.cli.main", *args]
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
 
 
 def die(client, queue, number):

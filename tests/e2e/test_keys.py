@@ -1,9 +1,6 @@
 """API keys end to end: a server process, the SDK and the command line, and what the log tells of it."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 
@@ -19,6 +16,8 @@ from fila import (
 )
 from fila.testing import ServerProcess
 
+from .support import fila
+
 pytestmark = pytest.mark.timeout(90)
 
 
@@ -26,16 +25,6 @@ pytestmark = pytest.mark.timeout(90)
 def server():
     with ServerProcess(config='[log]\nlevel = "debug"\n') as server:
         yield server
-
-
-def fila(server, *args, key=None, code=0, env=None):
-    """Run the command line. Returns what it prints; stderr with a failure."""
-    given = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
-    given |= {"FILA_ADDR": server.addr} | ({} if key is None else {"FILA_API_KEY": key}) | (env or {})
-    command = [sys.executable, "-m", "fila.cli.main", *args]
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
 
 
 @pytest.fixture

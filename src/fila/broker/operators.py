@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from fila.broker import settings
@@ -48,6 +49,10 @@ class Seen(NamedTuple):
 
 SWEEP_PAUSE = 10_000 * NS_PER_MS
 """A sweep that is done in several calls has ended when no next one has come for so long."""
+
+MAX_SWEEPS = 1_000
+"""That may wait for their next call. With more, each call is a sweep of its own."""
+ENDED_AT_ONCE = 100
 
 
 class SweptSome(NamedTuple):
@@ -149,7 +154,8 @@ class Operators:
             raise
         finally:
             self._sweeping -= Counter([number])
-        if walk.done or not sweep.bounded or (sweep.final and count == sweep.count):
+        last = walk.done or not sweep.bounded or (sweep.final and count == sweep.count)
+        if last or len(self._state.audit.sweeps) > MAX_SWEEPS:
             with suppress(BrokerError):  # it is tried again: what was asked is done all the same
                 await self._broker.do(partial(EndSweep, number))
         return SweptSome(count, None if walk.done else walk.position, number)
@@ -184,12 +190,12 @@ class Operators:
 
     def end_sweeps(self) -> None:
         """Now and again: end sweeps that no call goes on with, and those that a stop of the server has interrupted."""
-        now = self._broker.now()
-        for number, sweep in self._state.audit.sweeps.items():
-            if number not in self._sweeping and now - sweep.seen_at >= SWEEP_PAUSE:
-                with suppress(BrokerError):
-                    outcome = OK if sweep.seen_at else INTERRUPTED
-                    self._broker.submit(EndSweep(number, lambda _: None, outcome))
+        latest = self._broker.now() - SWEEP_PAUSE
+        sweeps = self._state.audit.sweeps.items()
+        over = ((n, sweep) for n, sweep in sweeps if n not in self._sweeping and sweep.seen_at <= latest)
+        for number, sweep in islice(over, ENDED_AT_ONCE):
+            with suppress(BrokerError):
+                self._broker.submit(EndSweep(number, lambda _: None, OK if sweep.seen_at else INTERRUPTED))
 
     async def explain(self, queue_name: str, message_id: str, fairness_key: str) -> Explanation:
         """Why a message, the first of a key, or the next of all is still waiting.

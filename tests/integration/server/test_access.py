@@ -2,16 +2,14 @@
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from importlib import import_module
-from pathlib import Path
 
 import grpc
 import pytest
 
-import fila.v1
 from fila.server import access
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
 from fila.v1.auth_pb2_grpc import FilaAuthStub
+from tests.helpers.contract import METHODS
 
 from .conftest import refusal, take
 
@@ -58,18 +56,6 @@ NEEDS = {
     None: "WhoAmI ListQueues ListConfig CommitTransaction",
 }
 NEEDED = {method: need for need, methods in NEEDS.items() for method in methods.split()}
-
-
-def contract():
-    """Every method of every service: its name, path, messages and kind of stream."""
-    for path in sorted(Path(fila.v1.__path__[0]).glob("*_pb2.py")):
-        file = import_module(f"fila.v1.{path.stem}")
-        for service in file.DESCRIPTOR.services_by_name.values():
-            for method in service.methods:
-                yield method, file
-
-
-METHODS = {method.name: (method, file) for method, file in contract()}
 
 
 def request_about(method, file, name):

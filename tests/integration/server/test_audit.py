@@ -68,6 +68,15 @@ class TestSweeps:
             await peer.admin.Purge(purge(50, cursor, final=True))
             assert await stages(peer) == [("begin", "ok", 0), ("end", "ok", 150)]
 
+    async def test_when_too_many_wait_for_a_call_none_more_do(self, serve, monkeypatch):
+        monkeypatch.setattr(operators, "MAX_SWEEPS", 2)
+        async with serve() as peer:
+            await filled(peer)
+            for _ in range(5):
+                await peer.admin.Purge(purge(10))
+            assert len(peer.server._broker.state.audit.sweeps) == 2
+            assert sum(count for _, _, count in await stages(peer)) == 30
+
     async def test_nobody_goes_on_with_that_of_another(self, serve):
         async with serve() as peer:
             await filled(peer)

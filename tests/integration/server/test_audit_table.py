@@ -5,17 +5,15 @@ so does one that changes queues, settings or rights without an entry, or that th
 """
 
 import asyncio
-from importlib import import_module
-from pathlib import Path
 
 import grpc
 import pytest
 
-import fila.v1
 from fila.server.access_table import RULES
 from fila.storage.base import Family
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
 from fila.v1.auth_pb2_grpc import FilaAuthStub
+from tests.helpers.contract import METHODS, path_of
 
 MESSAGE = service_pb2.EnqueueRequest(queue="q", payload=b"x")
 STAGED = {"messages": [MESSAGE], "producer": "p", "transaction": 1, "part": "a", "sequence": 1}
@@ -75,21 +73,6 @@ CALLS = {
 }
 MAY_FAIL = {"Ack", "Nack", "ExtendLease"}
 """Of a message that nobody holds"""
-
-
-def contract():
-    for path in sorted(Path(fila.v1.__path__[0]).glob("*_pb2.py")):
-        file = import_module(f"fila.v1.{path.stem}")
-        for service in file.DESCRIPTOR.services_by_name.values():
-            for method in service.methods:
-                yield method, file
-
-
-METHODS = {method.name: (method, file) for method, file in contract()}
-
-
-def path_of(name):
-    return f"/{METHODS[name][0].containing_service.full_name}/{name}"
 
 
 async def call(peer, name, fields, token):
