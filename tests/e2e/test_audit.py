@@ -10,6 +10,8 @@ from itertools import count
 import pytest
 
 from fila import AsyncClient, Client, FilaError, InvalidArgumentError, PermissionDeniedError
+from fila.storage.base import Family
+from fila.storage.rocks import RocksStorage
 from fila.testing import ServerProcess
 
 from .support import eventually, fila
@@ -331,3 +333,26 @@ def test_a_key_on_the_data_directory_is_told(server):
         assert client.auth.who_am_i().principal == "admin"
     assert again != token
     assert entries == [("InitKey", kind, "data directory") for kind in ("key", "principal", "key")]
+
+
+def test_what_is_kept_is_bounded_in_bytes_also_on_the_disk(tmp_path):
+    limit = 1 << 20
+
+    async def change(addr, count):
+        async with AsyncClient(addr, timeout=60) as client:
+            for start in range(0, count, 100):
+                await asyncio.gather(*(client.set_config(f"{'k' * 280}{n}", "x") for n in range(start, start + 100)))
+
+    with ServerProcess(tmp_path, config=f"[audit]\nmax_bytes = {limit}\n") as server:
+        asyncio.run(change(server.addr, 4_000))
+        server.kill()
+        server.start()
+        with Client(server.addr) as client:
+            kept = [entry.seq for entry in client.read_audit()]
+        assert kept == list(range(kept[0], 4_001))
+        assert 1_000 < len(kept) < 4_000
+        server.stop()
+        store = RocksStorage(server.data_dir)
+        size = sum(len(key) + len(value) for key, value in store.scan(Family.AUDIT))
+        store.close()
+    assert 0.95 * limit < size < 1.01 * limit

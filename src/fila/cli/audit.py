@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -177,9 +178,14 @@ def _who(entry: AuditEntry) -> str:
     return output.printable(f"{entry.principal}{key}")
 
 
+def _short(value: str) -> str:
+    """The beginning of a digest tells it from others; JSON has all of it."""
+    return re.sub(r"(sha256:[0-9a-f]{16})[0-9a-f]+", r"\1...", value)
+
+
 def _value(change: AuditChange, stage: str) -> str:
     """`name: before -> after`, or one of them where there is no other."""
-    before, after = (None if value is None else value or '""' for value in (change.before, change.after))
+    before, after = (None if value is None else _short(value) or '""' for value in (change.before, change.after))
     if before is None or stage == "begin":
         told = f"{change.name}: {after}"
     elif after is None:

@@ -34,6 +34,13 @@ def test_long_values_stand_on_two_lines():
     ]
 
 
+def test_a_digest_is_shortened_in_text_and_whole_in_json():
+    digest = f"sha256:{'0123456789abcdef' * 4}, 37 bytes"
+    changed = entry(("script", "", digest))
+    assert text(changed).splitlines()[2] == '          script: "" -> sha256:0123456789abcdef..., 37 bytes'
+    assert as_json(changed)["changes"]["script"]["after"] == digest
+
+
 def test_a_refusal_and_a_sweep_say_how_they_ended():
     refused = text(entry(outcome="PERMISSION_DENIED", times=1_234, principal="", key_id=""))
     assert refused.splitlines()[0].endswith("queue:q PERMISSION_DENIED 1,234 times")
