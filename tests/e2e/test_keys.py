@@ -111,6 +111,15 @@ def test_the_command_line_manages_keys(server, admin, tmp_path):
     assert "tuner" not in fila(server, "auth", "role", "list", key=admin)
 
 
+def test_the_roles_of_producers_and_consumers_suffice_for_their_commands(server, admin):
+    with Client(server.addr, api_key=admin) as client:
+        client.create_queue("q")
+        producer, consumer = (client.auth.create_key(role, [role]).token for role in ("producer", "consumer"))
+    fila(server, "enqueue", "q", "hello", key=producer)
+    assert "hello" in fila(server, "consume", "q", "--count", "1", key=consumer)
+    assert "lacks the permission consume" in fila(server, "consume", "q", "--count", "1", key=producer, code=1)
+
+
 def test_the_first_key_on_the_data_directory(server):
     assert "auth init" not in fila(server, "auth", "init", "--data-dir", str(server.data_dir), code=1)  # it is open
     server.stop()

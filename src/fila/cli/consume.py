@@ -87,7 +87,7 @@ def consume(session: Session, /, **choices: Any) -> None:
     """
     plan = Plan(**choices)
     with session.client() as client:
-        client.queue_stats(plan.queue, max_keys=1)  # fails for a wrong address, for which consuming would wait
+        client.auth.who_am_i()  # fails for a wrong address, for which consuming would wait; every key may ask it
         stream = client.consume_batches(plan.queue, max_in_flight=plan.credit())
         for batch in take(until_silent(stream, plan.wait_s), plan.count):
             _write(session, batch)

@@ -109,6 +109,10 @@ class FakeClient:
         self._call("enqueue_many", queue, [(each.payload, each.headers) for each in messages])
         return [f"id-{number}" for number, _ in enumerate(messages, 1)]
 
+    @property
+    def auth(self):
+        return SimpleNamespace(who_am_i=lambda: self._call("who_am_i"))
+
     def consume_batches(self, queue, *, max_in_flight):
         self._call("consume_batches", queue, max_in_flight)
         return iter(self.batches)
