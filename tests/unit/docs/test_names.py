@@ -23,10 +23,11 @@ SERVICES = [
     *auth_pb2.DESCRIPTOR.services_by_name.values(),
     *service_pb2.DESCRIPTOR.services_by_name.values(),
 ]
-PAGES = [ROOT / "README.md", ROOT / "llms.txt", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "llms.txt", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 JOBS = {name for metric in JOBS_CATALOG for name in (metric.prometheus_name, metric.alias)}
 COLUMNS = {"fila_file", "fila_problem"}  # of pipelines, where a row comes from and what is wrong with it
+FILES = {"py", "pem", "key"}  # server.py is no setting
 COMMAND = r"fila(?:-server)? [^|;&\n]*"
 
 
@@ -111,7 +112,7 @@ def test_settings_exist(path):
     sections = {each.name: {one.name for one in fields(each.default_factory)} for each in fields(Config)}
     named = re.findall(rf"`({'|'.join(sections)})\.(\w+)(?: = [^`]*)?`", path.read_text())
     named += re.findall(rf"`\[({'|'.join(sections)})\] (\w+)(?: = [^`]*)?`", path.read_text())
-    assert [f"{section}.{key}" for section, key in named if key not in {*sections[section], "py"}] == []
+    assert [f"{section}.{key}" for section, key in named if key not in sections[section] | FILES] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page)
@@ -156,6 +157,24 @@ def test_links_lead_somewhere(path):
             titles = re.findall(r"^#+ (.*)$", found.read_text(), re.MULTILINE)
             if anchor not in {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}:
                 wrong.append(target)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page)
+def test_tests_exist(path):
+    """Files and folders of tests, and the classes and functions that are named in them (`file.py::name`)."""
+    wrong = []
+    for named, inside in re.findall(r"`(tests/[\w/.-]+)((?:::\w+)*)[^`]*`", path.read_text()):
+        found = ROOT / named
+        if not found.exists():
+            wrong.append(named)
+        elif names := inside.split("::")[1:]:
+            text = found.read_text()
+            wrong += [
+                f"{named}::{name}"
+                for name in names
+                if not re.search(rf"^ *(?:class|def|async def) {name}\b", text, re.MULTILINE)
+            ]
     assert wrong == []
 
 
