@@ -26,7 +26,7 @@ check: setup ## Lint, format, types, import direction, generated code
 	@scripts/check
 
 check-wire: setup ## HTTP/2 conformance: h2spec against a real server (needs Go)
-	@$(PY) scripts/check_wire.py
+	@$(PY) -m scripts.check_wire
 
 # Attacks that take long are left to test-hostile. Tests on Spark share one session and so one process; those that start
 # further ones are left to test-spark.

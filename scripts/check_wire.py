@@ -4,8 +4,6 @@
 run, and so does a listed case that passes: then its line is to be removed.
 """
 
-import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-H2SPEC = "github.com/summerwind/h2spec"
+from scripts import go_tool
+
+H2SPEC = "github.com/summerwind/h2spec/cmd/h2spec"
 VERSION = "v2.2.1+incompatible"  # the newest one that can be installed as a Go module
 CASE_TIMEOUT_S = 2
 RUN_TIMEOUT_S = 300
@@ -32,12 +32,11 @@ Cases = dict[str, tuple[str, str | None]]
 ROOT = Path(__file__).parent.parent
 ACCEPTED = ROOT / "scripts" / "h2spec_accepted.txt"
 PROGRAMS = Path(sys.executable).parent
-TOOLS = PROGRAMS.parent / f"h2spec-{VERSION}"
 
 
 def main() -> int:
     try:
-        program, accepted = build(), read_accepted()
+        program, accepted = go_tool.build(H2SPEC, VERSION), read_accepted()
         with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as port:
             cases = run(program, port)
             for _ in range(RETRIES):
@@ -54,24 +53,6 @@ def main() -> int:
     sys.stdout.write(f"check-wire: {len(cases)} cases, {failed} fail, {len(problems)} unexpected\n")
     sys.stdout.writelines(f"  {problem}\n" for problem in problems)
     return 1 if problems else 0
-
-
-def build() -> Path:
-    """h2spec, built once."""
-    program = TOOLS / "h2spec"
-    if program.exists():
-        return program
-    go = shutil.which("go")
-    if go is None:
-        raise RuntimeError("h2spec is a Go program and there is no `go` here: install Go, then run this again")
-    package = f"{H2SPEC}/cmd/h2spec@{VERSION}"
-    TOOLS.mkdir(exist_ok=True)
-    built = subprocess.run(
-        [go, "install", package], env=os.environ | {"GOBIN": str(TOOLS)}, capture_output=True, text=True, check=False
-    )
-    if built.returncode:
-        raise RuntimeError(f"cannot build {package}: {built.stderr.strip().splitlines()[-1]}")
-    return program
 
 
 @contextmanager

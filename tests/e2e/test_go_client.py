@@ -1,6 +1,5 @@
 """A client of another language, grpc-go, over mutual TLS."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from fila.testing import ServerProcess
 from tests.support.certificates import Authority, grpc_credentials
+from tests.support.go import compiler, missing
 
 SOURCE = Path(__file__).parent / "go_client"
 
@@ -15,13 +15,11 @@ SOURCE = Path(__file__).parent / "go_client"
 @pytest.fixture(scope="module")
 def go_client(tmp_path_factory):
     """Builds the program; its modules come from the module proxy."""
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("Go is not installed")
+    go = compiler()
     program = tmp_path_factory.mktemp("go") / "client"
     built = subprocess.run([go, "build", "-o", program, "."], cwd=SOURCE, capture_output=True, text=True, check=False)
     if built.returncode:
-        pytest.skip(f"the Go client cannot be built here: {built.stderr.strip().splitlines()[-1]}")
+        missing(f"the Go client cannot be built here: {built.stderr.strip().splitlines()[-1]}")
     return lambda *args: subprocess.run(
         [program, *args], capture_output=True, text=True, timeout=60, check=True
     ).stdout.strip()
