@@ -1,6 +1,6 @@
 """Measures Fila against a real server process.
 
-    python -m benchmarks [--quick] [--repeat N] [--only NAME,NAME] [--output FOLDER]
+    python -m benchmarks [--quick] [--repeat N] [--only NAME,NAME] [--output FOLDER] [--pages]
 
 Progress and a table go to the terminal, every figure goes to a JSON file. Exit code 0 if everything could be measured,
 whether or not the goals are met; 1 if a workload failed.
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import machine, side_by_side
 from benchmarks.floors import FLOORS
 from benchmarks.report import Display
 from benchmarks.results import Report, Result, Sample
@@ -49,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     display.table(report)
     display.line(f"every figure: {report.write(options.output)}")
+    if options.pages:
+        for page in side_by_side.write_pages(report):
+            display.line(f"written: {page}")
     return 1 if any(result.error for result in results) else 0
 
 
@@ -91,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--messages", type=positive, metavar="N", help="messages of enqueue, drain and lifecycle")
     parser.add_argument("--output", type=Path, default=RESULTS, metavar="FOLDER", help="where the JSON file goes")
+    parser.add_argument(
+        "--pages", action="store_true", help="replace the tables of the pages in docs/ that show these workloads"
+    )
     return parser
 
 

@@ -7,10 +7,10 @@ from benchmarks.workloads.latency import LATENCY
 from benchmarks.workloads.ledger import LEDGER
 from benchmarks.workloads.lua import HOOKS, LUA
 from benchmarks.workloads.recovery import RECOVERY
+from benchmarks.workloads.security import SECURITY
 from benchmarks.workloads.telemetry import TELEMETRY
 from benchmarks.workloads.throttles import DECISION, PARKED, RATES
 from benchmarks.workloads.throughput import DRAIN, ENQUEUE, LIFECYCLE, ONE_BY_ONE
-from benchmarks.workloads.tls import TLS
 
 WORKLOADS: tuple[Workload, ...] = (
     ENQUEUE,
@@ -26,7 +26,7 @@ WORKLOADS: tuple[Workload, ...] = (
     LEDGER,
     JOURNAL,
     TELEMETRY,
-    TLS,
+    SECURITY,
     RECOVERY,
     DECISION,
     PARKED,

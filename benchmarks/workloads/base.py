@@ -49,6 +49,16 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Ways:
+    """Several ways of doing the same work, side by side in a page: the figure `{column}_{row}` in each cell."""
+
+    #: Below `docs/`.
+    page: str
+    columns: Mapping[str, str]
+    rows: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """Something that is measured. Each repeat starts from a fresh server and an empty disk."""
 
@@ -59,6 +69,7 @@ class Workload:
     sample: Callable[[Run], Mapping[str, float]]
     #: Floors that are measured for the file, though no figure is divided by them.
     beside: tuple[str, ...] = ()
+    ways: Ways | None = None
 
     @property
     def floors(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What TLS costs: the same work in plaintext, over TLS and over mutual TLS, in turn, in one run."""
+"""What security costs: the same work in plaintext, with an API key, over TLS, with both, over mutual TLS, in turn."""
 
 import os
 import subprocess
@@ -12,12 +12,22 @@ import grpc
 from benchmarks import clients
 from benchmarks.clients import KEY_HEADER
 from benchmarks.harness import QUEUE, ClientProcess, Measured, run_together
-from benchmarks.workloads.base import Figure, Run, Workload
+from benchmarks.workloads.base import Figure, Goal, Run, Ways, Workload
 from fila import Client
 from fila.testing import ServerProcess
 
-KINDS = ("plain", "tls", "mtls")
-LABELS = {"plain": "plaintext", "tls": "TLS", "mtls": "mutual TLS"}
+LABELS = {
+    "plain": "plaintext",
+    "key": "API key",
+    "tls": "TLS",
+    "key_tls": "API key and TLS",
+    "mtls": "mutual TLS",
+}
+KINDS = tuple(LABELS)
+_WITH_KEY = {"key", "key_tls"}
+_WITH_TLS = {"tls", "key_tls", "mtls"}
+_MOST_KEY_COST_PERCENT = 2
+
 _CERTIFICATE = (
     "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=bench "
     "-addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem"
@@ -25,7 +35,7 @@ _CERTIFICATE = (
 """One that signs itself: everybody's certificate, and the CA that everybody trusts."""
 
 
-def _tls(run: Run) -> Mapping[str, float]:
+def _security(run: Run) -> Mapping[str, float]:
     # All take turns, and who begins changes, so that a machine that slows down favours none.
     order = KINDS if run.index % 2 else KINDS[::-1]
     with TemporaryDirectory() as folder:
@@ -44,18 +54,22 @@ def _tls(run: Run) -> Mapping[str, float]:
 
 def _lifecycle(run: Run, kind: str, folder: Path) -> Measured:
     scale = run.scale
-    with _environment(kind, folder), _server(kind, folder) as server:
+    with _environment(_tls_variables(kind, folder)), _server(kind, folder) as server:
         with Client(server.addr) as client:
             client.create_queue(QUEUE, fairness_header=KEY_HEADER)
+            token = client.auth.create_key("bench", ["admin"]).token if kind in _WITH_KEY else ""
         run.say(LABELS[kind])
         keys = clients.TENANTS
-        producer = ClientProcess(clients.produce, server.addr, QUEUE, scale.fair_messages, scale.payload_bytes, keys)
-        consumer = ClientProcess(clients.consume, server.addr, QUEUE, scale.fair_messages, scale.max_in_flight)
-        return run_together(server.pid, [producer, consumer])
+        with _environment({"FILA_API_KEY": token} if token else {}):
+            producer = ClientProcess(
+                clients.produce, server.addr, QUEUE, scale.fair_messages, scale.payload_bytes, keys
+            )
+            consumer = ClientProcess(clients.consume, server.addr, QUEUE, scale.fair_messages, scale.max_in_flight)
+            return run_together(server.pid, [producer, consumer])
 
 
 def _server(kind: str, folder: Path) -> ServerProcess:
-    if kind == "plain":
+    if kind not in _WITH_TLS:
         return ServerProcess(start_timeout=120)
     cert, key = folder / "cert.pem", folder / "key.pem"
     config = f'[tls]\ncert = "{cert}"\nkey = "{key}"\n'
@@ -65,15 +79,16 @@ def _server(kind: str, folder: Path) -> ServerProcess:
     return ServerProcess(start_timeout=120, config=config, credentials=credentials)
 
 
-@contextmanager
-def _environment(kind: str, folder: Path) -> Iterator[None]:
-    """Tells the clients of this process, and of those that it starts, which TLS to use."""
+def _tls_variables(kind: str, folder: Path) -> dict[str, str]:
+    if kind not in _WITH_TLS:
+        return {}
     cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    variables = {
-        "plain": {},
-        "tls": {"FILA_TLS_CA": cert},
-        "mtls": {"FILA_TLS_CA": cert, "FILA_TLS_CERT": cert, "FILA_TLS_KEY": key},
-    }[kind]
+    return {"FILA_TLS_CA": cert} | ({"FILA_TLS_CERT": cert, "FILA_TLS_KEY": key} if kind == "mtls" else {})
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Tells the clients of this process, and of those that it starts, how to connect."""
     os.environ.update(variables)
     try:
         yield
@@ -85,7 +100,8 @@ def _environment(kind: str, folder: Path) -> Iterator[None]:
 def _figures() -> tuple[Figure, ...]:
     figures = [Figure(f"{kind}_messages_per_s", LABELS[kind], "msg/s") for kind in KINDS]
     for kind in KINDS[1:]:
-        figures.append(Figure(f"{kind}_time_cost_percent", f"more time, {LABELS[kind]}", "%"))
+        goal = Goal("<", _MOST_KEY_COST_PERCENT) if kind == "key" else None
+        figures.append(Figure(f"{kind}_time_cost_percent", f"more time, {LABELS[kind]}", "%", goal))
         figures.append(Figure(f"{kind}_cpu_cost_percent", f"more server CPU, {LABELS[kind]}", "%"))
     figures += [
         Figure(f"{kind}_{side}_cpu_s_per_100k", f"{side} CPU per 100,000, {LABELS[kind]}", "s")
@@ -95,13 +111,24 @@ def _figures() -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-TLS = Workload(
-    name="tls",
-    title="TLS and mutual TLS against plaintext",
+SECURITY = Workload(
+    name="security",
+    title="API key, TLS and mutual TLS against plaintext",
     setting=lambda s: (
         f"{s.fair_messages:,} x {s.payload_bytes} B enqueued, delivered and acked at once, with {clients.TENANTS} "
-        "keys, once in plaintext, once over TLS and once over mutual TLS, in turn"
+        f"keys, by turns in {', '.join(LABELS.values())}"
     ),
     figures=_figures(),
-    sample=_tls,
+    sample=_security,
+    ways=Ways(
+        page="security.md",
+        columns=LABELS,
+        rows={
+            "messages_per_s": "messages per second",
+            "server_cpu_s_per_100k": "server CPU per 100,000 messages, s",
+            "client_cpu_s_per_100k": "client CPU per 100,000 messages, s",
+            "time_cost_percent": "more time than plaintext, %",
+            "cpu_cost_percent": "more server CPU than plaintext, %",
+        },
+    ),
 )
