@@ -13,6 +13,7 @@ from fila.server.types import ServerCall
 from fila.telemetry.tracing import HEADER, UNSAMPLED, Parent, read_parent
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+_NAME = HEADER.encode()
 _ROOM = 80
 """Bytes that the header takes in a message."""
 
@@ -36,5 +37,4 @@ def adopt_trace(messages: list[Incoming], call: ServerCall, limits: LimitsConfig
 
 
 def _traceparent(call: ServerCall) -> str | None:
-    found = next((value for name, value in call.invocation_metadata() or () if name == HEADER), None)
-    return found if isinstance(found, str) else None
+    return next(iter(call.metadata(_NAME)), None)

@@ -98,6 +98,10 @@ class ServerCall:
         """What the caller sent along."""
         return status.read_metadata(self._headers)
 
+    def metadata(self, name: bytes) -> list[str]:
+        """The values of one name, whose values are text, of what the caller sent along."""
+        return [value.decode(errors="replace") for key, value in self._headers if key == name]
+
     def peer(self) -> str:
         """The address of the caller."""
         transport = self._protocol.transport

@@ -269,6 +269,9 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
                     more = False
                     break
                 at += cast("int", count)
+                if not (self._incoming.pending or state.pending()):  # asked, it would raise: dearer than to look
+                    more = False
+                    break
         except ssl.SSLWantReadError:
             more = False
         if at:
