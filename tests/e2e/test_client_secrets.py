@@ -6,7 +6,6 @@ Applications may set the root logger to DEBUG, which turns on every library belo
 import io
 import logging
 import os
-import string
 import subprocess
 import sys
 import traceback
@@ -20,12 +19,8 @@ from fila import Client, FilaError
 from fila.jobs import App, FilaSettings, InvalidSettings, QueueSettings
 from fila.jobs.errors import JobsError
 from fila.testing import ServerProcess
+from tests.support.secrets import MARK, odd, secrets
 
-MARK = "zq7X"
-"""Begins every secret, so that no other text contains one."""
-
-secrets = st.text(string.ascii_letters + string.digits, min_size=8, max_size=40).map(MARK.__add__)
-odd = st.sampled_from(["", "\n", "\x00", "é", " ", "=", "\x1b[31m", "Bearer ", "." * 3])
 levels = st.sampled_from([logging.NOTSET, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR])
 
 

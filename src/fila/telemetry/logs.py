@@ -5,7 +5,7 @@ Rules:
   warnings and worse: what they say at lower levels may show anything, such as the metadata of calls.
 - A log never holds what users send. Values named as payloads or headers are redacted wherever they are nested, bytes
   are shown by length, and objects by type, since their text could show a message. Tracebacks come without local
-  variables.
+  variables and without texts that may quote a value (`tracebacks.py`).
 """
 
 import logging
@@ -20,6 +20,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from fila.config import LogConfig
+from fila.telemetry.tracebacks import traceback_text, write_traceback
 
 OURS = "fila"
 REDACTED = "[redacted]"
@@ -69,9 +70,8 @@ def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
 def _renderers(config: LogConfig, stream: TextIO) -> list[Processor]:
     terminal = stream.isatty()
     if config.format == "pretty" or (config.format == "auto" and terminal):
-        plain = structlog.dev.plain_traceback  # the default formatter shows local variables
-        return [structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=plain)]
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        return [structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=write_traceback)]
+    return [structlog.processors.ExceptionRenderer(traceback_text), structlog.processors.JSONRenderer()]
 
 
 def _shown(key: str, value: object) -> object:
