@@ -40,7 +40,9 @@ class JobsSection(Section):
 class FilaSettings(JobsSection):
     """The durable backend: a queue of a Fila broker."""
 
-    addr: str = text("localhost:5555", "an address such as localhost:5555", bool)
+    addr: str = text(
+        "localhost:5555", "an address such as localhost:5555", bool, secret=True
+    )  # somebody may add a password
     #: The broker's queue. It is created, with its dead-letter queue, when it is not there.
     queue: str = text("jobs", "a name", bool)
     #: How many jobs this process may hold at a time; give it the number of workers.

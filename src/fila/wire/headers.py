@@ -5,6 +5,7 @@ may use all of HPACK. A block of the form in which we write is read without the 
 uses nor changes the decoder's table.
 """
 
+import logging
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -14,6 +15,11 @@ from hpack import Decoder, HPACKError, OversizedHeaderListError
 from fila.wire import frames
 from fila.wire.frames import ConnectionFailed
 from fila.wire.varint import write_varint
+
+# At DEBUG it tells every header that it decodes: keys, metadata, texts of errors. An application that turns on the logs
+# of all its libraries does not ask for that.
+for _name in ("hpack.hpack", "hpack.table"):
+    logging.getLogger(_name).disabled = True
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
