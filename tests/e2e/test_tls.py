@@ -242,9 +242,12 @@ class TestRefusedByTheServer:
 
     def test_a_certificate_of_another_time(self, mutual, authority):
         expired = authority.client("expired", begins=-2 * DAY, ends=-DAY)
+        early = authority.client("early", begins=DAY, ends=2 * DAY)
         for way in (blocking, by_loop, on_asyncio):
             text = refusal(way, local(mutual), TLS(authority.ca, *expired))
             assert "our certificate has expired, says the peer" in text
+            refusal(way, local(mutual), TLS(authority.ca, *early))  # TLS has no word for it
+        wait_until(lambda: "is not valid yet" in mutual.log)
 
     @WAYS
     def test_plaintext(self, way, server):
@@ -268,6 +271,72 @@ class TestRefusedByTheServer:
         refusal(by_loop, local(mutual), TLS(authority.ca, *stranger.client("intruder")))
         wait_until(lambda: "the client has shown no certificate" in mutual.log)
         wait_until(lambda: "is not signed by a trusted CA" in mutual.log)
+
+
+def old_version(server, authority, stranger):
+    with pytest.raises(ssl.SSLError):
+        old = ssl.TLSVersion.TLSv1_1
+        hello(server.port, authority, minimum_version=ssl.TLSVersion.TLSv1, maximum_version=old)
+
+
+def cut_off(server, authority, stranger):
+    """Half of what a client begins with, then nothing."""
+    outgoing = ssl.MemoryBIO()
+    state = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        state.do_handshake()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as peer:
+        peer.sendall(outgoing.read()[:100])
+
+
+REFUSED = {
+    "an unknown CA": lambda server, authority, stranger: refusal(by_loop, local(server), TLS(ca=stranger.ca)),
+    "another host name": lambda server, authority, stranger: refusal(
+        by_loop, local(server), TLS(ca=authority.ca, server_name="broker.example")
+    ),
+    "no certificate": lambda server, authority, stranger: refusal(by_loop, local(server), TLS(ca=authority.ca)),
+    "a certificate of another CA": lambda server, authority, stranger: refusal(
+        by_loop, local(server), TLS(authority.ca, *stranger.client("intruder"))
+    ),
+    "an expired certificate": lambda server, authority, stranger: refusal(
+        by_loop, local(server), TLS(authority.ca, *authority.client("expired", begins=-2 * DAY, ends=-DAY))
+    ),
+    "a certificate that is not valid yet": lambda server, authority, stranger: refusal(
+        by_loop, local(server), TLS(authority.ca, *authority.client("early", begins=DAY, ends=2 * DAY))
+    ),
+    "plaintext": lambda server, authority, stranger: refusal(by_loop, local(server), False, PermissionDeniedError),
+    "an old version": old_version,
+    "a handshake that was cut off": cut_off,
+}
+
+
+def test_others_do_not_notice_who_is_refused(mutual, authority, stranger):
+    """Calls on an open connection and on new ones go on, beside everything that is refused."""
+    tls = TLS(authority.ca, *authority.client("neighbour"))
+    done, failures, calls = threading.Event(), [], []
+
+    def work():
+        try:
+            with Client(local(mutual), tls=tls) as kept:
+                kept.create_queue("beside")
+                while not done.is_set():
+                    kept.enqueue("beside", None, b"x")
+                    with Client(local(mutual), tls=tls) as fresh:
+                        calls.append(fresh.enqueue("beside", None, b"x"))
+        except FilaError as error:
+            failures.append(error)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for refuse in REFUSED.values():
+            before = len(calls)
+            refuse(mutual, authority, stranger)
+            wait_until(lambda before=before: len(calls) > before or failures)
+    finally:
+        done.set()
+        worker.join(30)
+    assert failures == []
 
 
 def hello(port, authority, **versions):

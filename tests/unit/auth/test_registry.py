@@ -1,7 +1,9 @@
 """Keys, principals and roles together."""
 
+import hmac
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -58,6 +60,22 @@ def test_the_secret_is_not_kept():
     known, root, _ = registry()
     secret = root.rpartition("_")[2]
     assert secret not in repr(vars(known)) + "".join(map(write, known.keys.values()))
+
+
+def test_how_long_it_takes_tells_neither_a_secret_nor_whether_a_key_exists(monkeypatch):
+    """Each token is hashed, and compared in constant time with something of the same length."""
+    compared = []
+
+    def compare(one, other):
+        compared.append((len(one), len(other)))
+        return hmac.compare_digest(one, other)
+
+    known, root, _ = registry()
+    monkeypatch.setattr(keys, "hmac", SimpleNamespace(compare_digest=compare))
+    wrong, unknown = root[:-1] + ("0" if root[-1] != "0" else "1"), f"fila_nobody-aaaaaa_{root.rpartition('_')[2]}"
+    assert [known.authenticate(token, NOW) for token in (wrong, unknown)] == [None, None]
+    assert known.authenticate(root, NOW)
+    assert compared == [(64, 64)] * 3
 
 
 def test_two_keys_have_nothing_in_common():
