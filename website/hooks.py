@@ -22,9 +22,15 @@ MADE: Final[dict[str, Callable[[], str]]] = {
     "changelog.md": (ROOT / "CHANGELOG.md").read_text,
     "contributing.md": (ROOT / "CONTRIBUTING.md").read_text,
     "licensing.md": (ROOT / "LICENSING.md").read_text,
+    "security-policy.md": (ROOT / "SECURITY.md").read_text,
 }
 #: Files outside of docs/ that are pages of the site.
-PAGES: Final = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "LICENSING.md": "licensing.md"}
+PAGES: Final = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "LICENSING.md": "licensing.md",
+    "SECURITY.md": "security-policy.md",
+}
 _LINK: Final = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
 
 
