@@ -27,7 +27,10 @@ RESULTS = Path(__file__).parent / "results"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what was asked for."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.quick and options.pages:
+        parser.error("--pages needs a full run: the figures of a quick one mean nothing")
     scale = QUICK if options.quick else FULL
     if options.messages:
         scale = replace(scale, messages=options.messages)

@@ -54,6 +54,12 @@ def test_workloads_without_a_server_run(tmp_path):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+def test_a_quick_run_writes_no_page(capsys):
+    with pytest.raises(SystemExit):
+        main(["--quick", "--pages"])
+    assert "--pages needs a full run" in capsys.readouterr().err
+
+
 def test_an_unknown_workload_is_refused_with_the_known_ones(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--only", "enqueue,nonsense"])
