@@ -20,7 +20,7 @@ def guarded(server, monkeypatch):
 
 
 def test_a_flood_of_wrong_keys_holds_nobody_up(guarded, attack):
-    """Also not from the address of those who guess: a valid key does not wait."""
+    """Also not at the address of those who guess: a valid key does not wait."""
     request = service_pb2.EnqueueRequest(queue="canary", payload=bytes(1000)).SerializeToString()
     with attack("wrong keys", f"{PEERS} peers with {CALLS} calls each") as run:
         peers = [Peer(guarded.addr) for _ in range(PEERS)]
@@ -29,8 +29,8 @@ def test_a_flood_of_wrong_keys_holds_nobody_up(guarded, attack):
                 guess = f"Bearer fila_canary-aaaaaa_{number:064x}".encode()
                 peer.call("/fila.v1.FilaService/Enqueue", request, extra=((b"authorization", guess),))
         run.canary.await_calls(100)
-        for peer in peers:
-            peer.close()
+    for peer in peers:
+        peer.close()
     assert run.canary.health.failed == 0, run.canary.health.errors
     assert run.canary.health.p50_ms - run.alone.p50_ms < MOST_DELAY_MS
     assert run.growth.most < MOST_MEMORY
