@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fila import TLS, Client
 from fila.testing import ServerProcess
 from tests.support.certificates import Authority, grpc_credentials
 from tests.support.go import compiler, missing
@@ -23,6 +24,29 @@ def go_client(tmp_path_factory):
     return lambda *args: subprocess.run(
         [program, *args], capture_output=True, text=True, timeout=60, check=True
     ).stdout.strip()
+
+
+@pytest.mark.timeout(300)
+def test_a_go_client_is_known_by_its_certificate(go_client, tmp_path):
+    authority = Authority(tmp_path)
+    pair, mine, root = authority.server(), authority.client("gopher", uri="spiffe://acme/gopher"), authority.client()
+    config = f"""[tls]
+cert = "{pair.cert}"
+key = "{pair.key}"
+client_ca = "{authority.ca}"
+client_auth = "required"
+"""
+    with ServerProcess(config=config, credentials=grpc_credentials(authority, root)) as server:
+        addr = f"localhost:{server.port}"
+        tls = TLS(ca=authority.ca, cert=root.cert, key=root.key)
+        assert go_client(addr, authority.ca, mine.cert, mine.key, "whoami") == "OK"  # no keys: nobody in particular
+        with Client(addr, tls=tls) as client:
+            token = client.auth.create_key("root", ["admin"]).token
+        assert go_client(addr, authority.ca, mine.cert, mine.key, "whoami") == "Unauthenticated"
+        with Client(addr, tls=tls, api_key=token) as client:
+            client.auth.add_certificate_rule("gopher", "uri", "spiffe://acme/*", roles=["viewer"])
+        assert go_client(addr, authority.ca, mine.cert, mine.key, "whoami") == "OK gopher"
+        assert go_client(addr, authority.ca, mine.cert, mine.key, "whoami", token) == "OK root"
 
 
 @pytest.mark.timeout(300)

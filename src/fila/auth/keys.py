@@ -40,10 +40,15 @@ class Key:
 
 def new_key(principal: str, now: int, expires_at: int = 0) -> tuple[Key, str]:
     """A new key, and its text, which is known to nobody from now on but the caller."""
-    readable = re.sub(r"[^a-z0-9]+", "-", principal.lower()).strip("-")[:40] or "key"
-    key_id = f"{readable}-{''.join(secrets.choice(_SUFFIX_LETTERS) for _ in range(6))}"
+    key_id = new_id(principal)
     secret, salt = secrets.token_hex(32), secrets.token_hex(16)
     return Key(key_id, principal, salt, hash_of(salt, secret), now, expires_at), f"{PREFIX}{key_id}_{secret}"
+
+
+def new_id(principal: str) -> str:
+    """A readable id of something that belongs to a principal."""
+    readable = re.sub(r"[^a-z0-9]+", "-", principal.lower()).strip("-")[:40] or "key"
+    return f"{readable}-{''.join(secrets.choice(_SUFFIX_LETTERS) for _ in range(6))}"
 
 
 def hash_of(salt: str, secret: str) -> str:

@@ -1,4 +1,4 @@
-"""What is kept of roles, principals and the use of keys, and each of it as text for the store."""
+"""What is kept of roles, principals, keys, their use and certificate rules, and each of it as text for the store."""
 
 import json
 import re
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from fila.auth.certificates import CertificateRule
 from fila.auth.keys import Key
 from fila.auth.patterns import check_pattern
 from fila.auth.rights import Grant
@@ -58,9 +59,15 @@ class LastUse:
     at: int
 
 
-Record = Role | Principal | Key | LastUse
+Record = Role | Principal | Key | LastUse | CertificateRule
 
-KINDS: Final[dict[str, type[Record]]] = {"role": Role, "principal": Principal, "key": Key, "use": LastUse}
+KINDS: Final[dict[str, type[Record]]] = {
+    "role": Role,
+    "principal": Principal,
+    "key": Key,
+    "use": LastUse,
+    "certificate": CertificateRule,
+}
 _KIND_OF: Final = {kind: name for name, kind in KINDS.items()}
 
 
@@ -76,7 +83,7 @@ def kind_of(record: type[Record]) -> str:
 
 def name_of(record: Record) -> str:
     match record:
-        case Key():
+        case Key() | CertificateRule():
             return record.id
         case LastUse():
             return record.key
@@ -91,7 +98,7 @@ def write(record: Record) -> str:
         case Principal():
             fields = {"roles": [str(role) for role in record.roles], "created_at": record.created_at}
             fields["limits"] = dict(record.limits)
-        case Key():
+        case Key() | CertificateRule():
             fields = asdict(record)
             del fields["id"]
         case LastUse():
@@ -111,6 +118,8 @@ def read(kind: str, name: str, text: str) -> Record:
                 return Principal(name, roles, fields["created_at"], fields["limits"])
             case "key":
                 return Key(name, **fields)
+            case "certificate":
+                return CertificateRule(name, **fields)
             case "use":
                 return LastUse(name, fields["at"])
     except (KeyError, TypeError) as cause:

@@ -1,21 +1,29 @@
-"""All roles, principals and keys, and who a token belongs to.
+"""All roles, principals, keys and certificate rules, and who an API key or a certificate belongs to.
 
 Rules:
-- While there is no key, everybody may do everything: whoever reaches the server is trusted, and the server is reached
-  from its own machine only, unless it was told otherwise.
-- From the first key on, nothing is allowed without one.
-- The last key that can administer cannot be taken away: nobody could make another.
+- While there is no key and no identity provider, everybody may do everything: whoever reaches the server is trusted,
+  and the server is reached from its own machine only, unless it was told otherwise.
+- From the first key on, or with an identity provider, nothing is allowed to a caller that was not recognised.
+- The last key that can administer cannot be taken away: nobody could make another. Certificate rules need one too, so
+  that they never let somebody in while others are let in without being recognised.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from fila.auth.certificates import CertificateRule, check_rule, first_match
 from fila.auth.keys import Key, is_secret_of, read_token
-from fila.auth.records import LastUse, Principal, Record, Role, check_name, name_of
+from fila.auth.records import Assignment, LastUse, Principal, Record, Role, check_name, name_of
 from fila.auth.rights import BUILT_IN, NO_RIGHTS, Grant, Kind, Permission, Rights
 
 MAX_RECORDS = 10_000
-"""Of each kind."""
+"""Of each kind but certificate rules."""
+
+MAX_RULES = 1_000
+"""Of certificates: a new certificate is compared with all of them."""
+
+MAX_RIGHTS = 10_000
+"""Of callers, remembered: a token may bring any name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +50,16 @@ class Registry:
         self.principals: dict[str, Principal] = {}
         self.keys: dict[str, Key] = {}
         self.last_use: dict[str, LastUse] = {}
+        self.certificates: dict[str, CertificateRule] = {}
+        self.trusts_provider = False
+        """Whether tokens of an identity provider are accepted"""
         self.on_change: Callable[[], None] = _nothing
-        self._rights: dict[str, Rights] = {}
+        self._rights: dict[tuple[str, tuple[Assignment, ...]], Rights] = {}
 
     @property
     def enforced(self) -> bool:
-        """Whether rights are asked for: there is a key."""
-        return bool(self.keys)
+        """Whether rights are asked for: there is a key, or an identity provider."""
+        return bool(self.keys) or self.trusts_provider
 
     # Who it is.
 
@@ -62,23 +73,36 @@ class Registry:
             return None
         return key
 
-    def holds(self, key: Key, now: int) -> bool:
+    def holds(self, key_id: str, now: int) -> bool:
         """Whether a key that was accepted before still is."""
-        current = self.keys.get(key.id)
+        current = self.keys.get(key_id)
         return current is not None and not current.ended(now)
 
     def next_expiry(self, now: int) -> int | None:
         """When the next key expires."""
         return min((key.expires_at for key in self.keys.values() if key.expires_at > now), default=None)
 
+    def rule_of(self, names: tuple[tuple[str, str], ...]) -> CertificateRule | None:
+        """The rule for a verified certificate with these names, each with its field."""
+        return first_match(self.certificate_rules(), names)
+
+    def certificate_rules(self) -> list[CertificateRule]:
+        """In the order in which they are tried."""
+        return sorted(self.certificates.values(), key=lambda rule: (rule.order, rule.id))
+
     # What it may do.
 
-    def rights(self, principal: str) -> Rights:
-        rights = self._rights.get(principal)
+    def rights(self, principal: str, roles: tuple[Assignment, ...] = ()) -> Rights:
+        """Those of a principal, and those of roles that its token brings."""
+        asked = principal, roles
+        rights = self._rights.get(asked)
         if rights is None:
             known = self.principals.get(principal)
-            rights = NO_RIGHTS if known is None else Rights(self._granted(known))
-            self._rights[principal] = rights
+            assigned = roles if known is None else (*known.roles, *roles)
+            rights = Rights(self._granted(assigned)) if assigned else NO_RIGHTS
+            if len(self._rights) >= MAX_RIGHTS:
+                self._rights.clear()
+            self._rights[asked] = rights
         return rights
 
     def grants(self, role: str) -> tuple[Grant, ...]:
@@ -87,8 +111,8 @@ class Registry:
             return BUILT_IN[role]
         return self.roles[role].grants if role in self.roles else ()
 
-    def _granted(self, principal: Principal) -> Iterable[tuple[Grant, str]]:
-        for role in principal.roles:
+    def _granted(self, roles: Iterable[Assignment]) -> Iterable[tuple[Grant, str]]:
+        for role in roles:
             for grant in self.grants(role.role):
                 yield grant, role.scope
 
@@ -99,13 +123,16 @@ class Registry:
         after = Registry()
         after.roles, after.principals = dict(self.roles), dict(self.principals)
         after.keys, after.last_use = dict(self.keys), dict(self.last_use)
+        after.certificates = dict(self.certificates)
         for change in changes:
             after._change(change)
         for known in (after.roles, after.principals, after.keys):
             if len(known) > MAX_RECORDS:
                 raise ValueError(f"there are {MAX_RECORDS} records of a kind already, which is the limit")
+        if len(after.certificates) > MAX_RULES:
+            raise ValueError(f"there are {MAX_RULES} certificate rules already, which is the limit")
         after._check_names()
-        if self.keys or after.keys:
+        if self.keys or after.keys or after.certificates:
             after._check_administered(now)
 
     def apply(self, changes: Iterable[Change]) -> None:
@@ -125,6 +152,7 @@ class Registry:
             Principal: self.principals,  # type: ignore[dict-item]
             Key: self.keys,  # type: ignore[dict-item]
             LastUse: self.last_use,  # type: ignore[dict-item]
+            CertificateRule: self.certificates,  # type: ignore[dict-item]
         }
         if isinstance(change, Put):
             tables[kind][name_of(change.record)] = change.record
@@ -144,6 +172,10 @@ class Registry:
         for key in self.keys.values():
             if key.principal not in self.principals:
                 raise ValueError(f'principal "{key.principal[:80]}" of key "{key.id}" does not exist')
+        for rule in self.certificates.values():
+            check_rule(rule)
+            if rule.principal not in self.principals:
+                raise ValueError(f'principal "{rule.principal[:80]}" of rule "{rule.id}" does not exist')
 
     def _check_administered(self, now: int) -> None:
         """Raises PermissionError when no key may make others."""
@@ -151,7 +183,7 @@ class Registry:
             not key.ended(now) and self.rights(key.principal).allow(Permission.ADMIN, Kind.SERVER)
             for key in self.keys.values()
         ):
-            raise PermissionError("this would leave no key that may administer: create another admin key first")
+            raise PermissionError("this would leave no key that may administer: create an admin key first")
 
 
 def _nothing() -> None:

@@ -13,6 +13,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from fila.auth.certificates import CertificateRule
 from fila.auth.keys import Key
 from fila.auth.records import LastUse, Principal, Record, Role, name_of
 from fila.auth.registry import Change, Put, Registry
@@ -73,14 +74,14 @@ def access_changed(tick: Tick, command: ChangeAccess, _: None) -> list[AuditReco
 
 
 def access_entries(registry: Registry, changes: Sequence[Change], origin: Origin, now: int) -> list[AuditRecord]:
-    """An entry for each role, principal and key; the keys of a principal that is deleted stand in its entry. When keys
+    """An entry for each role, principal, key and certificate rule; those of a principal that is deleted stand in its entry. When keys
     were used is not a change of rights.
     """
     gone = {change.name for change in changes if not isinstance(change, Put) and change.kind is Principal}
     return [
         origin.entry(now, kind, name, _both_of(registry, before, after))
         for kind, name, before, after in _records(registry, changes)
-        if not (isinstance(before, Key) and after is None and before.principal in gone)
+        if not (isinstance(before, Key | CertificateRule) and after is None and before.principal in gone)
     ]
 
 
@@ -103,6 +104,7 @@ def _records(registry: Registry, changes: Sequence[Change]) -> Iterator[tuple[st
         Role: ("role", registry.roles),
         Principal: ("principal", registry.principals),
         Key: ("key", registry.keys),
+        CertificateRule: ("certificate", registry.certificates),
     }
     for change in changes:
         form, name, after = _taken_apart(change)
@@ -121,6 +123,8 @@ def _both_of(registry: Registry, before: Record | None, after: Record | None) ->
     old, new = _facts(before), _facts(after)
     if isinstance(before, Principal) and after is None:
         old["keys"] = _text([key.id for key in registry.keys.values() if key.principal == before.name])
+        rules = _text([rule.id for rule in registry.certificates.values() if rule.principal == before.name])
+        old |= {"certificates": rules} if rules else {}
     names = dict.fromkeys([*old, *new])
     return {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}
 
@@ -135,6 +139,8 @@ def _facts(record: Record | None) -> dict[str, str]:
             return {"roles": _text(record.roles)} | ({"limits": limits} if limits else {})
         case Key():
             return {"principal": record.principal, "expires_at": _moment(record.expires_at)}
+        case CertificateRule():
+            return {"principal": record.principal, "names": f"{record.field}:{record.pattern}"}
     return {}
 
 

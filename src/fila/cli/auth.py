@@ -1,4 +1,4 @@
-"""`fila auth`: API keys, principals and roles."""
+"""`fila auth`: API keys, principals and roles. Certificate rules are in `certificates.py`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fila.cli import output
+from fila.cli.certificates import certificate
 from fila.cli.durations import AGE_MS
 from fila.cli.session import Session, pass_session, session_options
+from fila.cli.whoami import whoami
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,11 +25,16 @@ Examples:
   fila auth init > admin.key
   fila auth key create billing --role producer:billing.** > billing.key
   fila auth key list
+  fila auth certificate add billing --cn billing
   fila auth role set auditor audit=server
   fila auth whoami"""
 )
 def auth() -> None:
-    """Manage API keys, principals and roles."""
+    """Manage API keys, certificate rules, principals and roles."""
+
+
+auth.add_command(whoami)
+auth.add_command(certificate)
 
 
 @auth.command(
@@ -68,40 +75,6 @@ def _create_on_disk(data_dir: Path) -> tuple[str, str]:
             f"--data-dir needs the server's package ({error.name} is missing): pip install 'fila[server]'"
         ) from error
     return create_admin_key(data_dir)
-
-
-@auth.command(
-    epilog="""\b
-Examples:
-  fila auth whoami
-  fila auth whoami --json"""
-)
-@session_options
-@pass_session
-def whoami(session: Session, /) -> None:
-    """Show who the broker takes you for."""
-    with session.client() as client:
-        identity = client.auth.who_am_i()
-    if session.as_json:
-        output.emit_json(
-            {
-                "principal": identity.principal,
-                "key_id": identity.key_id,
-                "roles": list(identity.roles),
-                "grants": list(identity.grants),
-            }
-        )
-    elif not identity.principal:
-        click.echo("The broker has no keys: everybody may do everything.")
-    else:
-        output.pairs(
-            [
-                ("principal", identity.principal),
-                ("key", identity.key_id),
-                ("roles", ", ".join(identity.roles)),
-                *(("grant", grant) for grant in identity.grants),
-            ]
-        )
 
 
 @auth.group(
@@ -295,7 +268,7 @@ Examples:
 @session_options
 @pass_session
 def delete(session: Session, /, name: str) -> None:
-    """Remove the principal NAME and all its keys."""
+    """Remove the principal NAME, all its keys and its certificate rules."""
     with session.client() as client:
         revoked = client.auth.delete_principal(name)
     _done(

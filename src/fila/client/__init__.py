@@ -2,7 +2,16 @@
 
 from fila.client.aio import AsyncClient
 from fila.client.audit import AuditChange, AuditEntry, AuditOptions
-from fila.client.auth import Auth, BlockingAuth, Identity, KeyInfo, NewKey, PrincipalInfo, RoleInfo
+from fila.client.auth import (
+    Auth,
+    BlockingAuth,
+    CertificateRuleInfo,
+    Identity,
+    KeyInfo,
+    NewKey,
+    PrincipalInfo,
+    RoleInfo,
+)
 from fila.client.consumer import AsyncConsumer, Consumer
 from fila.client.encoding import OutgoingMessage
 from fila.client.errors import (
@@ -65,6 +74,7 @@ __all__ = [
     "AuditOptions",
     "Auth",
     "BlockingAuth",
+    "CertificateRuleInfo",
     "ClaimInfo",
     "ClaimLostError",
     "Client",

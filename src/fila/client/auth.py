@@ -1,4 +1,4 @@
-"""API keys, principals and roles: `client.auth`. All but `who_am_i` needs the permission `admin`."""
+"""API keys, certificate rules, principals and roles: `client.auth`. All but `who_am_i` needs the permission `admin`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,6 +25,14 @@ class Identity:
     key_id: str
     roles: tuple[str, ...]
     grants: tuple[str, ...]
+    recognised_by: str
+    """"key", "certificate" or "token"; empty without a principal."""
+    credential: str
+    """The id of the API key or of the certificate rule; of a token, the id of the key that has signed it."""
+    expires_at: datetime | None
+    """When the key, the certificate or the token ends."""
+    certificate_names: tuple[str, ...]
+    """Names in the client certificate of the connection, as rules see them: "uri:spiffe://acme/billing"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,17 @@ class NewKey:
 
     def __repr__(self) -> str:
         return f"NewKey(info={self.info!r}, token=...)"
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRuleInfo:
+    """Client certificates whose field ("dn", "cn", "dns", "uri", "email") matches the pattern are the principal's."""
+
+    id: str
+    field: str
+    pattern: str
+    principal: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +98,16 @@ class Auth:
     async def who_am_i(self) -> Identity:
         """Who the broker takes the caller for, and what it may do."""
         response = await self._call(self._stub.WhoAmI, pb.WhoAmIRequest())
-        return Identity(response.principal, response.key_id, tuple(response.roles), tuple(response.grants))
+        return Identity(
+            response.principal,
+            response.key_id,
+            tuple(response.roles),
+            tuple(response.grants),
+            response.recognised_by,
+            response.credential,
+            _optional(response, "expires_at", response.expires_at),
+            tuple(response.certificate_names),
+        )
 
     async def create_key(self, principal: str, roles: Iterable[str] = (), *, ttl_ms: int = 0) -> NewKey:
         """Create a key of a principal, which is created with these roles if it does not exist.
@@ -106,13 +134,40 @@ class Auth:
         """Remove a key at once; its open calls end. Raises FailedPreconditionError for the last admin key."""
         await self._call(self._stub.RevokeKey, made(pb.RevokeKeyRequest, key_id=key_id))
 
+    async def add_certificate_rule(
+        self, principal: str, field: str, pattern: str, *, roles: Iterable[str] = (), first: bool = False
+    ) -> CertificateRuleInfo:
+        """Map client certificates to a principal, which is created with these roles if it does not exist.
+
+        `field` is "dn", "cn", "dns", "uri" or "email". The first rule that matches decides; with `first`, this one is
+        tried before all others. Raises FailedPreconditionError while there is no admin key.
+        """
+        request = made(
+            pb.AddCertificateRuleRequest,
+            principal=principal,
+            roles=several("roles", roles),
+            field=field,
+            pattern=pattern,
+            first=first,
+        )
+        return _rule((await self._call(self._stub.AddCertificateRule, request)).rule)
+
+    async def list_certificate_rules(self) -> list[CertificateRuleInfo]:
+        """All rules, in the order in which they are tried."""
+        response = await self._call(self._stub.ListCertificateRules, pb.ListCertificateRulesRequest())
+        return [_rule(rule) for rule in response.rules]
+
+    async def remove_certificate_rule(self, rule_id: str) -> None:
+        """Remove a rule at once; open calls that were recognised by it end."""
+        await self._call(self._stub.RemoveCertificateRule, made(pb.RemoveCertificateRuleRequest, id=rule_id))
+
     async def set_principal(self, name: str, roles: Iterable[str], *, limits: Mapping[str, int] | None = None) -> None:
         """Set the roles and limits of a principal, which is created if it does not exist."""
         request = made(pb.SetPrincipalRequest, name=name, roles=several("roles", roles), limits=limits or {})
         await self._call(self._stub.SetPrincipal, request)
 
     async def delete_principal(self, name: str) -> int:
-        """Remove a principal, and return how many keys went with it."""
+        """Remove a principal with its certificate rules, and return how many keys went with it."""
         response = await self._call(self._stub.DeletePrincipal, made(pb.DeletePrincipalRequest, name=name))
         return response.keys_revoked
 
@@ -164,12 +219,26 @@ class BlockingAuth:
         """Remove a key at once; its open calls end. Raises FailedPreconditionError for the last admin key."""
         self._thread.run(self._auth.revoke_key(key_id))
 
+    def add_certificate_rule(
+        self, principal: str, field: str, pattern: str, *, roles: Iterable[str] = (), first: bool = False
+    ) -> CertificateRuleInfo:
+        """Map client certificates to a principal, which is created with these roles if it does not exist."""
+        return self._thread.run(self._auth.add_certificate_rule(principal, field, pattern, roles=roles, first=first))
+
+    def list_certificate_rules(self) -> list[CertificateRuleInfo]:
+        """All rules, in the order in which they are tried."""
+        return self._thread.run(self._auth.list_certificate_rules())
+
+    def remove_certificate_rule(self, rule_id: str) -> None:
+        """Remove a rule at once; open calls that were recognised by it end."""
+        self._thread.run(self._auth.remove_certificate_rule(rule_id))
+
     def set_principal(self, name: str, roles: Iterable[str], *, limits: Mapping[str, int] | None = None) -> None:
         """Set the roles and limits of a principal, which is created if it does not exist."""
         self._thread.run(self._auth.set_principal(name, roles, limits=limits))
 
     def delete_principal(self, name: str) -> int:
-        """Remove a principal, and return how many keys went with it."""
+        """Remove a principal with its certificate rules, and return how many keys went with it."""
         return self._thread.run(self._auth.delete_principal(name))
 
     def list_principals(self) -> list[PrincipalInfo]:
@@ -188,6 +257,10 @@ class BlockingAuth:
         return self._thread.run(self._auth.list_roles())
 
 
+def _rule(rule: pb.CertificateRule) -> CertificateRuleInfo:
+    return CertificateRuleInfo(rule.id, rule.field, rule.pattern, rule.principal, moment(rule.created_at))
+
+
 def _key(key: pb.KeyInfo) -> KeyInfo:
     return KeyInfo(
         key.id,
@@ -198,5 +271,5 @@ def _key(key: pb.KeyInfo) -> KeyInfo:
     )
 
 
-def _optional(key: pb.KeyInfo, name: str, stamp: Timestamp) -> datetime | None:
+def _optional(key: pb.KeyInfo | pb.WhoAmIResponse, name: str, stamp: Timestamp) -> datetime | None:
     return moment(stamp) if key.HasField(name) else None

@@ -12,6 +12,7 @@ Rules:
 import asyncio
 import re
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -54,8 +55,8 @@ class PageRequest:
     path: str
     #: Of the peer, without its port; empty when it is not known.
     address: str
-    #: Whether the peer has shown a certificate that was verified.
-    certified: bool
+    #: The TLS of the connection; None: it has none.
+    tls: ssl.SSLObject | None
     #: The values of its authorization headers.
     authorization: tuple[str, ...] = ()
 
@@ -158,7 +159,7 @@ def _page_request(path: str, head: bytes, writer: asyncio.StreamWriter) -> PageR
     name, tls = writer.get_extra_info("peername"), writer.get_extra_info("ssl_object")
     address = str(name[0]) if isinstance(name, tuple) else ""
     authorization = tuple(value.decode("latin-1") for value in _AUTHORIZATION.findall(head))
-    return PageRequest(path, address, tls is not None and bool(tls.getpeercert()), authorization)
+    return PageRequest(path, address, tls, authorization)
 
 
 _MORE = {

@@ -1,7 +1,8 @@
 """The gate: who calls, and whether they may. The one place where rights are checked (`access_table.py` says which).
 
-A caller is looked up once a call, so a stream pays once. Rights are looked up when they are needed, so changes apply at
-once. When keys or rights change, or a key expires, the open calls that are not allowed any more are ended.
+A caller is looked up once a call (`recognition.py`), so a stream pays once. Rights are looked up when they are needed,
+so changes apply at once. When keys or rights change, or something expires, the open calls that are not allowed any more
+are ended.
 
 While there is no key, every caller is anonymous and may do everything.
 """
@@ -15,8 +16,8 @@ from typing import Any, Final
 import structlog
 
 from fila.auth.allowance import CALLS, Allowance
+from fila.auth.callers import Caller
 from fila.auth.failed_logins import FailedLogins
-from fila.auth.keys import Key
 from fila.auth.patterns import EVERY
 from fila.auth.records import LastUse
 from fila.auth.registry import Put, Registry
@@ -24,15 +25,15 @@ from fila.auth.rights import Kind, Permission
 from fila.broker.audit_commands import Origin
 from fila.broker.broker import Broker
 from fila.broker.commands import AckGroup, ChangeAccess, ExtendGroup, Failure, Incoming, Nack, RefusedMessage
-from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, Unauthenticated, quoted
+from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, quoted
 from fila.core.ids import NS_PER_MS
 from fila.server.access_table import Resource, Rule
+from fila.server.recognition import Recognition
 from fila.server.types import ServerCall
+from fila.wire.certificate import PeerCertificate
 
 USE_WRITTEN_NS: Final = 60_000 * NS_PER_MS
 """How often it is written when keys were used."""
-
-_BEARER: Final = "bearer "
 
 log = structlog.get_logger(__name__)
 
@@ -40,13 +41,13 @@ log = structlog.get_logger(__name__)
 class Access:
     """A caller, for the time of one call."""
 
-    __slots__ = ("_gate", "_registry", "action", "changing", "ended", "key", "needs", "on_end", "peer", "principal")
+    __slots__ = ("_gate", "_registry", "action", "caller", "changing", "ended", "needs", "on_end", "peer", "principal")
 
-    def __init__(self, registry: Registry, key: Key | None, peer: str, gate: "Gate | None" = None) -> None:
+    def __init__(self, registry: Registry, caller: Caller | None, peer: str, gate: "Gate | None" = None) -> None:
         self._registry = registry
         self._gate = gate
-        self.key = key
-        self.principal = key.principal if key is not None else ""
+        self.caller = caller
+        self.principal = caller.principal if caller is not None else ""
         """Empty: anonymous"""
         self.peer = peer
         self.action = ""
@@ -62,15 +63,16 @@ class Access:
 
     @property
     def restricted(self) -> bool:
-        return self.key is not None
+        return self.caller is not None
 
     @property
     def origin(self) -> Origin:
         """Who it is, for the record."""
-        return Origin(self.action, self.principal, "" if self.key is None else self.key.id, self.peer)
+        return Origin(self.action, self.principal, "" if self.caller is None else self.caller.shown, self.peer)
 
     def allows(self, permission: Permission, kind: Kind, name: str) -> bool:
-        return self.key is None or self._registry.rights(self.principal).allow(permission, kind, name)
+        caller = self.caller
+        return caller is None or self._registry.rights(caller.principal, caller.roles).allow(permission, kind, name)
 
     def check(self, permission: Permission, kind: Kind, name: str) -> None:
         """Raises PermissionDenied. It says the same whether what is named exists or not."""
@@ -177,19 +179,22 @@ class Gate:
         self._allowances: dict[str, Allowance] = {}
         """Of principals that have limits and have sent something since rights were changed"""
         self.now = broker.now
-        self._used: dict[str, int] = {}
+        self._recognition = Recognition(self._registry, broker.now)
         self._use_written_at = broker.now()
         self._next_expiry = self._registry.next_expiry(broker.now())
 
     def enter(self, call: ServerCall) -> Access:
         """Who calls. Raises Unauthenticated, or LimitExceeded for too many open calls."""
-        key = self._key_of(_authorization(call)) if self._registry.enforced else None
-        if key is not None:
-            most = self._registry.principals[key.principal].limits.get(CALLS)
-            if most is not None and self._calls[key.principal] >= most:
-                raise exceeded(self._registry, key.principal, CALLS)
-            self._calls[key.principal] += 1
-        access = self._open[call] = Access(self._registry, key, call.peer(), self)
+        caller = None
+        if self._registry.enforced:
+            caller = self._recognition.recognise(_authorization(call), call.peer_certificate)
+            known = self._registry.principals.get(caller.principal)
+            most = None if known is None else known.limits.get(CALLS)
+            if most is not None and self._calls[caller.principal] >= most:
+                raise exceeded(self._registry, caller.principal, CALLS)
+            self._calls[caller.principal] += 1
+            self._note_expiry(caller)
+        access = self._open[call] = Access(self._registry, caller, call.peer(), self)
         return access
 
     def allowance(self, principal: str) -> Allowance | None:
@@ -228,79 +233,73 @@ class Gate:
         await asyncio.sleep(wait_s)
 
     def look_after(self) -> None:
-        """Now and again, at least once a second: end the calls of keys that have expired, write which were used."""
+        """Now and again, at least once a second: end the calls of who has expired, write which keys were used."""
         now = self._broker.now()
         if self._next_expiry is not None and now >= self._next_expiry:
             self._review()
-        if self._used and now - self._use_written_at >= USE_WRITTEN_NS:
+        if self._recognition.used and now - self._use_written_at >= USE_WRITTEN_NS:
             self.write_use()
 
     def write_use(self) -> None:
         """Have it written when keys were used."""
-        used, self._used, self._use_written_at = self._used, {}, self._broker.now()
+        used, self._recognition.used, self._use_written_at = self._recognition.used, {}, self._broker.now()
         puts = [Put(LastUse(key, at)) for key, at in used.items() if key in self._registry.keys]
         if puts and self._broker.ready:
             try:
                 self._broker.submit(ChangeAccess(puts, lambda _: None))
             except BrokerError:
-                self._used = used | self._used
+                self._recognition.used = used | self._recognition.used
 
     def last_use(self, key: str) -> int:
         """When a key was used; 0 when that is not known."""
         written = self._registry.last_use.get(key)
-        return self._used.get(key, written.at if written is not None else 0)
+        return self._recognition.used.get(key, written.at if written is not None else 0)
 
-    def check_scrape(self, authorization: Sequence[str]) -> None:
+    def check_scrape(self, authorization: Sequence[str], certificate: PeerCertificate | None) -> None:
         """Metrics name queues, fairness keys and throttle keys: whoever reads them must be allowed to browse all.
 
         Raises Unauthenticated or PermissionDenied.
         """
         if not self._registry.enforced:
             return
-        principal = self._key_of(authorization).principal
-        rights = self._registry.rights(principal)
+        caller = self._recognition.recognise(authorization, certificate)
+        rights = self._registry.rights(caller.principal, caller.roles)
         for kind in (Kind.QUEUE, Kind.THROTTLE):
             if not rights.allow_every(Permission.BROWSE, kind):
-                raise denied(principal, Permission.BROWSE, kind, EVERY)
+                raise denied(caller.principal, Permission.BROWSE, kind, EVERY)
 
-    def _key_of(self, sent: Sequence[str]) -> Key:
-        if not sent:
-            raise Unauthenticated(
-                "this server needs an API key: send it as `authorization: Bearer`, or set FILA_API_KEY for the SDK and "
-                "the command line"
-            )
-        if len(sent) > 1 or not sent[0].lower().startswith(_BEARER):
-            raise Unauthenticated("the authorization metadata must be one API key: `authorization: Bearer fila_...`")
-        now = self._broker.now()
-        key = self._registry.authenticate(sent[0][len(_BEARER) :].strip(), now)
-        if key is None:
-            raise Unauthenticated("the API key is not valid: it is unknown, was revoked or has expired")
-        self._used[key.id] = now
-        return key
+    def _note_expiry(self, caller: Caller) -> None:
+        """When a key expires is known from the registry."""
+        if caller.expires_at and (self._next_expiry is None or caller.expires_at < self._next_expiry):
+            self._next_expiry = caller.expires_at
 
     def _review(self) -> None:
-        """Keys or rights have changed, or a key has expired: end the calls that are not allowed any more."""
-        now = self._broker.now()
-        self._next_expiry = self._registry.next_expiry(now)
+        """Rights have changed, or something has expired: end the calls that are not allowed any more."""
+        self._next_expiry = self._registry.next_expiry(self._broker.now())
         self._allowances.clear()
+        self._recognition.forget()
         if not self._registry.enforced:
             return
         for call, access in list(self._open.items()):
             if access.changing or access.ended is not None:
                 continue
-            reason = self._objection(access, now)
-            if reason is not None:
+            reason = self._objection(call, access)
+            if reason is None:
+                assert access.caller is not None
+                self._note_expiry(access.caller)
+            else:
                 access.ended = reason
                 if access.on_end is not None:
                     access.on_end(reason)
                 else:
                     call.end()
 
-    def _objection(self, access: Access, now: int) -> BrokerError | None:
-        if access.key is None:
+    def _objection(self, call: ServerCall, access: Access) -> BrokerError | None:
+        if access.caller is None:
             return KeyEnded("this server needs an API key from now on")
-        if not self._registry.holds(access.key, now):
-            return KeyEnded(f"the API key {access.key.id} was revoked or has expired")
+        unknown = self._recognition.objection(access.caller, call.peer_certificate)
+        if unknown is not None:
+            return unknown
         if access.needs is not None:
             permission, (kind, name) = access.needs
             if not access.allows(permission, kind, name):

@@ -1,10 +1,12 @@
-"""FilaAuth: keys, principals and roles. Each handler decodes, has the broker change its records, encodes."""
+"""FilaAuth: keys, certificate rules, principals and roles. Each handler decodes, has records changed, encodes."""
 
 from dataclasses import replace
 from typing import Any, Final
 
 from fila.auth.allowance import LIMITS
-from fila.auth.keys import Key, new_key
+from fila.auth.callers import Caller, How
+from fila.auth.certificates import CertificateRule
+from fila.auth.keys import Key, new_id, new_key
 from fila.auth.records import Assignment, LastUse, Principal, Role
 from fila.auth.registry import Change, Put, Registry, Remove
 from fila.auth.rights import BUILT_IN, Grant
@@ -12,6 +14,7 @@ from fila.broker.broker import Broker
 from fila.core.errors import InvalidArgument, NotNow, PermissionDenied, quoted
 from fila.core.ids import NS_PER_MS
 from fila.server.access import Gate, is_loopback
+from fila.server.recognition import names_of
 from fila.server.timestamps import timestamp
 from fila.server.types import Method, Methods, ServerCall
 from fila.v1 import auth_pb2 as pb
@@ -32,28 +35,35 @@ class FilaAuth:
         return self._broker.state.access
 
     async def who_am_i(self, _: pb.WhoAmIRequest, call: ServerCall) -> pb.WhoAmIResponse:
-        access = self._gate.of(call)
-        principal = self._registry.principals.get(access.principal)
-        if access.key is None or principal is None:
-            return pb.WhoAmIResponse()
+        names = () if call.peer_certificate is None else names_of(call.peer_certificate)
+        shown = [f"{field}:{name}" for field, name in names]
+        caller = self._gate.of(call).caller
+        if caller is None:
+            return pb.WhoAmIResponse(certificate_names=shown)
+        known = self._registry.principals.get(caller.principal)
+        roles = (*(() if known is None else known.roles), *caller.roles)
+        ends = self._end_of(caller)
         return pb.WhoAmIResponse(
-            principal=principal.name,
-            key_id=access.key.id,
-            roles=[str(role) for role in principal.roles],
+            principal=caller.principal,
+            key_id=caller.credential if caller.how is How.KEY else "",
+            roles=[str(role) for role in roles],
             grants=[
                 f"{grant} within {role.scope}" if role.scope else str(grant)
-                for role in principal.roles
+                for role in roles
                 for grant in self._registry.grants(role.role)
             ],
+            recognised_by=caller.how,
+            credential=caller.credential,
+            expires_at=timestamp(ends) if ends else None,
+            certificate_names=shown,
         )
 
+    def _end_of(self, caller: Caller) -> int:
+        key = self._registry.keys.get(caller.credential) if caller.how is How.KEY else None
+        return caller.expires_at if key is None else key.expires_at
+
     async def create_key(self, request: pb.CreateKeyRequest, call: ServerCall) -> pb.CreateKeyResponse:
-        roles, changes = _assignments(request.roles), list[Change]()
-        known = self._registry.principals.get(request.principal)
-        if known is None:
-            changes.append(Put(Principal(request.principal, roles, self._broker.now())))
-        elif roles and roles != known.roles:
-            raise NotNow(f"principal {quoted(known.name)} has other roles: change them with SetPrincipal")
+        changes = self._principal(request.principal, request.roles)
         key, token = self._new_key(request.principal, request.ttl_ms)
         await self._change(call, [*changes, Put(key)])
         return pb.CreateKeyResponse(key=self._write_key(key), token=token)
@@ -75,6 +85,33 @@ class FilaAuth:
         await self._change(call, _removal(key))
         return pb.RevokeKeyResponse()
 
+    async def add_certificate_rule(
+        self, request: pb.AddCertificateRuleRequest, call: ServerCall
+    ) -> pb.AddCertificateRuleResponse:
+        changes = self._principal(request.principal, request.roles)
+        orders = [known.order for known in self._registry.certificates.values()] or [0]
+        order = min(orders) - 1 if request.first else max(orders) + 1
+        made = new_id(request.principal)
+        while made in self._registry.certificates:
+            made = new_id(request.principal)
+        rule = CertificateRule(made, request.field, request.pattern, request.principal, order, self._broker.now())
+        await self._change(call, [*changes, Put(rule)])
+        return pb.AddCertificateRuleResponse(rule=_write_rule(rule))
+
+    async def list_certificate_rules(
+        self, _: pb.ListCertificateRulesRequest, __: ServerCall
+    ) -> pb.ListCertificateRulesResponse:
+        return pb.ListCertificateRulesResponse(rules=map(_write_rule, self._registry.certificate_rules()))
+
+    async def remove_certificate_rule(
+        self, request: pb.RemoveCertificateRuleRequest, call: ServerCall
+    ) -> pb.RemoveCertificateRuleResponse:
+        rule = self._registry.certificates.get(request.id)
+        if rule is None:
+            raise InvalidArgument(f"certificate rule {quoted(request.id)} does not exist")
+        await self._change(call, [Remove(CertificateRule, rule.id)])
+        return pb.RemoveCertificateRuleResponse()
+
     async def set_principal(self, request: pb.SetPrincipalRequest, call: ServerCall) -> pb.SetPrincipalResponse:
         unknown = set(request.limits) - set(LIMITS)
         if unknown:
@@ -93,9 +130,11 @@ class FilaAuth:
         if request.name not in self._registry.principals:
             raise InvalidArgument(f"principal {quoted(request.name)} does not exist")
         keys = [key for key in self._registry.keys.values() if key.principal == request.name]
+        rules = [rule.id for rule in self._registry.certificates.values() if rule.principal == request.name]
         changes = [change for key in keys for change in _removal(key)]
+        changes += [Remove(CertificateRule, rule) for rule in rules]
         await self._change(call, [*changes, Remove(Principal, request.name)])
-        return pb.DeletePrincipalResponse(keys_revoked=len(keys))
+        return pb.DeletePrincipalResponse(keys_revoked=len(keys), certificate_rules_removed=len(rules))
 
     async def list_principals(self, _: pb.ListPrincipalsRequest, __: ServerCall) -> pb.ListPrincipalsResponse:
         principals = sorted(self._registry.principals.values(), key=lambda principal: principal.name)
@@ -147,6 +186,15 @@ class FilaAuth:
         access.changing = True
         await self._broker.change_access(changes, access.origin)
 
+    def _principal(self, name: str, roles: Any) -> list[Change]:
+        """What makes a principal that does not exist. Raises NotNow for one that exists with other roles."""
+        wanted, known = _assignments(roles), self._registry.principals.get(name)
+        if known is None:
+            return [Put(Principal(name, wanted, self._broker.now()))]
+        if wanted and wanted != known.roles:
+            raise NotNow(f"principal {quoted(known.name)} has other roles: change them with SetPrincipal")
+        return []
+
     def _new_key(self, principal: str, ttl_ms: int) -> tuple[Key, str]:
         if ttl_ms > MAX_TTL_MS:
             raise InvalidArgument("ttl_ms must not exceed a hundred years")
@@ -179,6 +227,16 @@ def _assignments(texts: Any) -> tuple[Assignment, ...]:
         raise InvalidArgument(str(cause)) from cause
 
 
+def _write_rule(rule: CertificateRule) -> pb.CertificateRule:
+    return pb.CertificateRule(
+        id=rule.id,
+        field=rule.field,
+        pattern=rule.pattern,
+        principal=rule.principal,
+        created_at=timestamp(rule.created_at),
+    )
+
+
 def _removal(key: Key) -> list[Change]:
     return [Remove(Key, key.id), Remove(LastUse, key.id)]
 
@@ -191,6 +249,9 @@ def methods(auth: FilaAuth) -> Methods:
         "ListKeys": (auth.list_keys, pb.ListKeysRequest),
         "RotateKey": (auth.rotate_key, pb.RotateKeyRequest),
         "RevokeKey": (auth.revoke_key, pb.RevokeKeyRequest),
+        "AddCertificateRule": (auth.add_certificate_rule, pb.AddCertificateRuleRequest),
+        "ListCertificateRules": (auth.list_certificate_rules, pb.ListCertificateRulesRequest),
+        "RemoveCertificateRule": (auth.remove_certificate_rule, pb.RemoveCertificateRuleRequest),
         "SetPrincipal": (auth.set_principal, pb.SetPrincipalRequest),
         "DeletePrincipal": (auth.delete_principal, pb.DeletePrincipalRequest),
         "ListPrincipals": (auth.list_principals, pb.ListPrincipalsRequest),

@@ -3,8 +3,9 @@
 1. In protected mode, peers of other machines are refused.
 2. Probes (`/healthz`, `/readyz`) are open: they tell no names, and what probes has neither key nor certificate.
 3. Where client certificates are required, every other page needs one.
-4. Where keys exist, every other page needs a key that may browse all queues and throttle keys, a client certificate, or
-   a peer of this machine.
+4. Peers of this machine are served.
+5. Once callers have to be recognised, others need a key, a token or a client certificate of a principal that may browse
+   all queues and throttle keys. Until then, nothing more is asked.
 """
 
 from http import HTTPStatus
@@ -15,6 +16,7 @@ from fila.metrics.http import Page, PageRequest, refused
 from fila.server.access import Gate
 from fila.server.protected_mode import ProtectedMode
 from fila.wire.address import is_loopback
+from fila.wire.certificate import PeerCertificate, peer_certificate
 
 PROBES = frozenset({"/healthz", "/readyz"})
 NO_CERTIFICATE = 'a client certificate is required here: tls.client_auth is "required"'
@@ -33,15 +35,16 @@ class PageAccess:
         stranger = self._protected_mode.refuse_peer(request.address)
         if stranger is not None:
             return refused(stranger)
-        if request.certified or request.path in PROBES:
+        if request.path in PROBES:
             return None
-        if self._certificate_required:
+        certificate = None if request.tls is None else peer_certificate(request.tls)
+        if self._certificate_required and certificate is None:
             return refused(NO_CERTIFICATE)
-        return None if is_loopback(request.address) else self._refuse_key(request)
+        return None if is_loopback(request.address) else self._refuse_caller(request, certificate)
 
-    def _refuse_key(self, request: PageRequest) -> Page | None:
+    def _refuse_caller(self, request: PageRequest, certificate: PeerCertificate | None) -> Page | None:
         try:
-            self._gate.check_scrape(request.authorization)
+            self._gate.check_scrape(request.authorization, certificate)
         except Unauthenticated as error:
             return refused(str(error), HTTPStatus.UNAUTHORIZED)
         except PermissionDenied as error:

@@ -14,16 +14,24 @@ class WhoAmIRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class WhoAmIResponse(_message.Message):
-    __slots__ = ("principal", "key_id", "roles", "grants")
+    __slots__ = ("principal", "key_id", "roles", "grants", "recognised_by", "credential", "expires_at", "certificate_names")
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     KEY_ID_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
     GRANTS_FIELD_NUMBER: _ClassVar[int]
+    RECOGNISED_BY_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_NAMES_FIELD_NUMBER: _ClassVar[int]
     principal: str
     key_id: str
     roles: _containers.RepeatedScalarFieldContainer[str]
     grants: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, principal: _Optional[str] = ..., key_id: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ...) -> None: ...
+    recognised_by: str
+    credential: str
+    expires_at: _timestamp_pb2.Timestamp
+    certificate_names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, principal: _Optional[str] = ..., key_id: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., recognised_by: _Optional[str] = ..., credential: _Optional[str] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class KeyInfo(_message.Message):
     __slots__ = ("id", "principal", "created_at", "expires_at", "last_used_at")
@@ -97,6 +105,60 @@ class RevokeKeyResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class CertificateRule(_message.Message):
+    __slots__ = ("id", "field", "pattern", "principal", "created_at")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    field: str
+    pattern: str
+    principal: str
+    created_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., field: _Optional[str] = ..., pattern: _Optional[str] = ..., principal: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class AddCertificateRuleRequest(_message.Message):
+    __slots__ = ("principal", "roles", "field", "pattern", "first")
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    principal: str
+    roles: _containers.RepeatedScalarFieldContainer[str]
+    field: str
+    pattern: str
+    first: bool
+    def __init__(self, principal: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., field: _Optional[str] = ..., pattern: _Optional[str] = ..., first: _Optional[bool] = ...) -> None: ...
+
+class AddCertificateRuleResponse(_message.Message):
+    __slots__ = ("rule",)
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    rule: CertificateRule
+    def __init__(self, rule: _Optional[_Union[CertificateRule, _Mapping]] = ...) -> None: ...
+
+class ListCertificateRulesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListCertificateRulesResponse(_message.Message):
+    __slots__ = ("rules",)
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    rules: _containers.RepeatedCompositeFieldContainer[CertificateRule]
+    def __init__(self, rules: _Optional[_Iterable[_Union[CertificateRule, _Mapping]]] = ...) -> None: ...
+
+class RemoveCertificateRuleRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class RemoveCertificateRuleResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class PrincipalInfo(_message.Message):
     __slots__ = ("name", "roles", "created_at", "limits")
     class LimitsEntry(_message.Message):
@@ -144,10 +206,12 @@ class DeletePrincipalRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class DeletePrincipalResponse(_message.Message):
-    __slots__ = ("keys_revoked",)
+    __slots__ = ("keys_revoked", "certificate_rules_removed")
     KEYS_REVOKED_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_RULES_REMOVED_FIELD_NUMBER: _ClassVar[int]
     keys_revoked: int
-    def __init__(self, keys_revoked: _Optional[int] = ...) -> None: ...
+    certificate_rules_removed: int
+    def __init__(self, keys_revoked: _Optional[int] = ..., certificate_rules_removed: _Optional[int] = ...) -> None: ...
 
 class ListPrincipalsRequest(_message.Message):
     __slots__ = ()

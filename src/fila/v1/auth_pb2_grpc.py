@@ -59,6 +59,21 @@ class FilaAuthStub:
                 request_serializer=fila_dot_v1_dot_auth__pb2.RevokeKeyRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_auth__pb2.RevokeKeyResponse.FromString,
                 _registered_method=True)
+        self.AddCertificateRule = channel.unary_unary(
+                '/fila.v1.FilaAuth/AddCertificateRule',
+                request_serializer=fila_dot_v1_dot_auth__pb2.AddCertificateRuleRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_auth__pb2.AddCertificateRuleResponse.FromString,
+                _registered_method=True)
+        self.ListCertificateRules = channel.unary_unary(
+                '/fila.v1.FilaAuth/ListCertificateRules',
+                request_serializer=fila_dot_v1_dot_auth__pb2.ListCertificateRulesRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_auth__pb2.ListCertificateRulesResponse.FromString,
+                _registered_method=True)
+        self.RemoveCertificateRule = channel.unary_unary(
+                '/fila.v1.FilaAuth/RemoveCertificateRule',
+                request_serializer=fila_dot_v1_dot_auth__pb2.RemoveCertificateRuleRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_auth__pb2.RemoveCertificateRuleResponse.FromString,
+                _registered_method=True)
         self.SetPrincipal = channel.unary_unary(
                 '/fila.v1.FilaAuth/SetPrincipal',
                 request_serializer=fila_dot_v1_dot_auth__pb2.SetPrincipalRequest.SerializeToString,
@@ -95,7 +110,7 @@ class FilaAuthServicer:
     """Missing associated documentation comment in .proto file."""
 
     def WhoAmI(self, request, context):
-        """Who the caller is and what it may do. Needs a valid key, or none while no key exists.
+        """Who the caller is, how it was recognised and what it may do. Every caller that is recognised may ask.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -130,6 +145,29 @@ class FilaAuthServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddCertificateRule(self, request, context):
+        """Certificate rules: whose the client certificates with a matching name are. The first rule that matches decides.
+        A call that sends a key or a token is recognised by that, whatever certificate its connection has.
+        FAILED_PRECONDITION while no key may administer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCertificateRules(self, request, context):
+        """In the order in which they are tried.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveCertificateRule(self, request, context):
+        """Open calls that were recognised by the rule end within a second with UNAUTHENTICATED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SetPrincipal(self, request, context):
         """Sets roles and limits of a principal, which is created if it does not exist. Open calls go by them at once.
         """
@@ -138,7 +176,7 @@ class FilaAuthServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeletePrincipal(self, request, context):
-        """Removes a principal with its keys.
+        """Removes a principal with its keys and certificate rules.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -198,6 +236,21 @@ def add_FilaAuthServicer_to_server(servicer, server):
                     servicer.RevokeKey,
                     request_deserializer=fila_dot_v1_dot_auth__pb2.RevokeKeyRequest.FromString,
                     response_serializer=fila_dot_v1_dot_auth__pb2.RevokeKeyResponse.SerializeToString,
+            ),
+            'AddCertificateRule': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddCertificateRule,
+                    request_deserializer=fila_dot_v1_dot_auth__pb2.AddCertificateRuleRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_auth__pb2.AddCertificateRuleResponse.SerializeToString,
+            ),
+            'ListCertificateRules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCertificateRules,
+                    request_deserializer=fila_dot_v1_dot_auth__pb2.ListCertificateRulesRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_auth__pb2.ListCertificateRulesResponse.SerializeToString,
+            ),
+            'RemoveCertificateRule': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveCertificateRule,
+                    request_deserializer=fila_dot_v1_dot_auth__pb2.RemoveCertificateRuleRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_auth__pb2.RemoveCertificateRuleResponse.SerializeToString,
             ),
             'SetPrincipal': grpc.unary_unary_rpc_method_handler(
                     servicer.SetPrincipal,
@@ -365,6 +418,87 @@ class FilaAuth:
             '/fila.v1.FilaAuth/RevokeKey',
             fila_dot_v1_dot_auth__pb2.RevokeKeyRequest.SerializeToString,
             fila_dot_v1_dot_auth__pb2.RevokeKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddCertificateRule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAuth/AddCertificateRule',
+            fila_dot_v1_dot_auth__pb2.AddCertificateRuleRequest.SerializeToString,
+            fila_dot_v1_dot_auth__pb2.AddCertificateRuleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCertificateRules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAuth/ListCertificateRules',
+            fila_dot_v1_dot_auth__pb2.ListCertificateRulesRequest.SerializeToString,
+            fila_dot_v1_dot_auth__pb2.ListCertificateRulesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveCertificateRule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAuth/RemoveCertificateRule',
+            fila_dot_v1_dot_auth__pb2.RemoveCertificateRuleRequest.SerializeToString,
+            fila_dot_v1_dot_auth__pb2.RemoveCertificateRuleResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,9 +1,24 @@
 """Who a peer says it is, as its certificate has it. Only certificates that were verified come this far."""
 
 import hashlib
+import re
 import ssl
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+#: How RFC 4514 and most programs write the names of attributes. Others are written as OpenSSL names them.
+_SHORT: Final = {
+    "commonName": "CN",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "localityName": "L",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "stateOrProvinceName": "ST",
+    "streetAddress": "STREET",
+    "userId": "UID",
+}
+_SPECIAL: Final = re.compile(r'[,+"\\<>;=]|^[ #]| $')
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +40,14 @@ class PeerCertificate:
     @property
     def common_name(self) -> str | None:
         return next((value for name, value in self.subject if name == "commonName"), None)
+
+    @property
+    def distinguished_name(self) -> str:
+        """The subject as RFC 4514 writes it, the most specific part first: `CN=billing,OU=payments,O=Acme`.
+
+        Values of one part (`CN=a+UID=b`) are written as parts of their own.
+        """
+        return ",".join(f"{_SHORT.get(name, name)}={_escaped(value)}" for name, value in reversed(self.subject))
 
     def alt_names(self, kind: str) -> tuple[str, ...]:
         """The subject alternative names of a kind: `DNS`, `URI`, `email` or `IP Address`."""
@@ -49,3 +72,8 @@ def peer_certificate(connection: ssl.SSLObject) -> PeerCertificate | None:
 
 def _names(relative: Any) -> tuple[tuple[str, str], ...]:
     return tuple((str(name), str(value)) for parts in relative for name, value in parts)
+
+
+def _escaped(value: str) -> str:
+    """So that no value can look like the end of its part."""
+    return _SPECIAL.sub(r"\\\g<0>", value)

@@ -1,7 +1,10 @@
-"""A server's connection on an event loop: time slices, memory that is counted, and eviction."""
+"""A server's connection on an event loop: time slices, memory that is counted, eviction, and its end in time when the
+client's certificate expires.
+"""
 
 import asyncio
 import ssl
+import time
 from time import monotonic_ns
 from typing import Final, Protocol
 
@@ -22,6 +25,10 @@ _BYTES_A_UNIT: Final = 64
 """Up to so many bytes for each frame, a peer's frames are small."""
 
 _CALLS_NAMED: Final = 4
+
+RENEW_S: Final = 5.0
+"""So long before its certificate expires, a client is told to connect anew, with the certificate that it has then."""
+_DAY_S: Final = 86_400.0
 
 
 class Server(Protocol):
@@ -61,6 +68,7 @@ class ServerProtocol(Http2Protocol):
         self.refusal: str | None = None
         #: What the peer has shown of itself, and was verified.
         self.certificate: PeerCertificate | None = None
+        self._certificate_timer: asyncio.TimerHandle | None = None
         #: Bytes that were written and that the peer has not read.
         self._unread = 0
         #: More is read at once from a peer whose frames are large.
@@ -77,6 +85,17 @@ class ServerProtocol(Http2Protocol):
     def secured(self, tls: ssl.SSLObject) -> None:
         super().secured(tls)
         self.certificate = peer_certificate(tls)
+        if self.certificate is not None and self.certificate.not_after - time.time() > RENEW_S:
+            self._await_expiry(self.certificate.not_after - RENEW_S)
+
+    def _await_expiry(self, renewal: float) -> None:
+        """Send GOAWAY then: new calls go over a new connection, and those that are open may end on this one."""
+        left_s = renewal - time.time()
+        if left_s > 0:
+            self._certificate_timer = self._loop.call_later(min(left_s, _DAY_S), self._await_expiry, renewal)
+        elif not self.connection.draining:
+            self.connection.go_away()
+            self.flush()
 
     def refuse_plaintext(self) -> None:
         """The peer does not speak TLS."""
@@ -84,6 +103,8 @@ class ServerProtocol(Http2Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._free_unread()
+        if self._certificate_timer is not None:
+            self._certificate_timer.cancel()
         super().connection_lost(exc)
         if self.connection.account is not None:
             self._quota.close(self.connection.account)

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from fila.config import Config, LimitsConfig, LogConfig, SchedulerConfig, ServerConfig, StorageConfig
+from fila.config import Config, LimitsConfig, LogConfig, SchedulerConfig, ServerConfig, StorageConfig, TlsConfig
 from fila.server.app import Server
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
 
@@ -32,6 +32,7 @@ def settings(data_dir: Path, **sections: Any) -> Config:
     storage = {"write_buffer_bytes": 1 << 20, "block_cache_bytes": 1 << 20} | sections.get("storage", {})
     return Config(
         server=ServerConfig(**({"listen_addr": "127.0.0.1:0"} | sections.get("server", {}))),
+        tls=TlsConfig(**sections.get("tls", {})),
         storage=StorageConfig(data_dir=str(data_dir), **storage),
         scheduler=SchedulerConfig(**sections.get("scheduler", {})),
         limits=LimitsConfig(**sections.get("limits", {})),
@@ -70,14 +71,20 @@ class Peer:
         return (await self.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue))).summary
 
 
+def connect(server: Server, credentials: Any = None, options: Any = ()) -> grpc.aio.Channel:
+    if credentials is None:
+        return grpc.aio.insecure_channel(f"127.0.0.1:{server.port}", options=options)
+    return grpc.aio.secure_channel(f"localhost:{server.port}", credentials, options=options)
+
+
 @asynccontextmanager
-async def serving(data_dir: Path, open_store: Any = None, **sections: Any):
-    """A started server, stopped at the end."""
+async def serving(data_dir: Path, open_store: Any = None, credentials: Any = None, **sections: Any):
+    """A started server, stopped at the end. With credentials, the connection uses TLS."""
     server = Server(settings(data_dir, **sections), **({"open_store": open_store} if open_store else {}))
     await server.start()
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}", options=options) as channel:
+        async with connect(server, credentials, options) as channel:
             yield Peer(server, channel)
     finally:
         await server.stop()

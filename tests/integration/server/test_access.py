@@ -10,8 +10,9 @@ from fila.server import access
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
 from fila.v1.auth_pb2_grpc import FilaAuthStub
 from tests.helpers.contract import METHODS
+from tests.support.certificates import Authority, grpc_credentials
 
-from .conftest import refusal, take
+from .conftest import connect, refusal, take
 
 DENIED, NOBODY = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
 WAIT_S = 10
@@ -51,8 +52,8 @@ NEEDS = {
     "journal": "DescribeServer",
     "browse-config": "GetConfig",
     "configure-config": "SetConfig DeleteConfig",
-    "admin": "CreateKey ListKeys RotateKey RevokeKey SetPrincipal DeletePrincipal ListPrincipals SetRole DeleteRole "
-    "ListRoles",
+    "admin": "CreateKey ListKeys RotateKey RevokeKey AddCertificateRule ListCertificateRules RemoveCertificateRule "
+    "SetPrincipal DeletePrincipal ListPrincipals SetRole DeleteRole ListRoles",
     None: "WhoAmI ListQueues ListConfig CommitTransaction",
 }
 NEEDED = {method: need for need, methods in NEEDS.items() for method in methods.split()}
@@ -116,9 +117,9 @@ async def outcome(channel, name, about, token):
 
 
 @asynccontextmanager
-async def with_keys(serve):
+async def with_keys(serve, **options):
     """A server with all principals; their keys by name."""
-    async with serve() as peer:
+    async with serve(**options) as peer:
         for name in ("orders.new", "orders.old.eu", "mail"):
             await peer.create(name)
         stub = FilaAuthStub(peer.channel)
@@ -138,23 +139,50 @@ def bearer(token):
     return [("authorization", f"Bearer {token}")]
 
 
-@pytest.mark.parametrize("principal", PRINCIPALS)
-async def test_everybody_may_do_exactly_what_the_oracle_says(serve, principal):
+async def mistakes(channel, token, principal):
+    """Calls that a principal may make and that are refused, or the other way round."""
     _, allowed = PRINCIPALS[principal]
     wrong = []
+    for method in METHODS:
+        for name in NAMES:
+            abouts = {name: NEEDED[method]}
+            if method in {"GetConfig", "SetConfig", "DeleteConfig"}:
+                abouts[f"throttle.{name}"] = NEEDED[method].replace("config", "throttle")
+                abouts[f"throttle.{name}"] = abouts[f"throttle.{name}"].replace("throttleure", "configure")
+            for about, need in abouts.items():
+                told = await outcome(channel, method, about, token)
+                expected = need is None or name in allowed.get(need, ())
+                if (told is not DENIED) is not expected or told is NOBODY:
+                    wrong.append((method, about, told, expected))
+    return wrong
+
+
+@pytest.mark.parametrize("principal", PRINCIPALS)
+async def test_everybody_may_do_exactly_what_the_oracle_says(serve, principal):
     async with with_keys(serve) as peer:
-        for method in METHODS:
-            for name in NAMES:
-                abouts = {name: NEEDED[method]}
-                if method in {"GetConfig", "SetConfig", "DeleteConfig"}:
-                    abouts[f"throttle.{name}"] = NEEDED[method].replace("config", "throttle")
-                    abouts[f"throttle.{name}"] = abouts[f"throttle.{name}"].replace("throttleure", "configure")
-                for about, need in abouts.items():
-                    told = await outcome(peer.channel, method, about, peer.tokens[principal])
-                    expected = need is None or name in allowed.get(need, ())
-                    if (told is not DENIED) is not expected or told is NOBODY:
-                        wrong.append((method, about, told, expected))
-    assert wrong == []
+        assert await mistakes(peer.channel, peer.tokens[principal], principal) == []
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+def mutual(authority, client_auth="optional"):
+    """A server that looks at client certificates, and a connection to it without one."""
+    pair = authority.server()
+    tls = {"cert": pair.cert, "key": pair.key, "client_ca": authority.ca, "client_auth": client_auth}
+    return {"tls": tls, "credentials": grpc_credentials(authority)}
+
+
+@pytest.mark.parametrize("principal", PRINCIPALS)
+async def test_certificates_have_exactly_the_rights_of_their_principals(serve, authority, principal):
+    async with with_keys(serve, **mutual(authority)) as peer:
+        rule = {"principal": principal, "field": "cn", "pattern": f"{principal}-*"}
+        await peer.auth.AddCertificateRule(auth_pb2.AddCertificateRuleRequest(**rule), metadata=peer.root)
+        shown = grpc_credentials(authority, authority.client(f"{principal}-host"))
+        async with connect(peer.server, shown) as channel:
+            assert await mistakes(channel, None, principal) == []
 
 
 @pytest.mark.parametrize("token", [None, "", "fila_root-aaaaaa_" + "0" * 64, "x" * 5_000])

@@ -92,9 +92,9 @@ def test_an_expired_key_is_nobody():
     [key] = [key for key in known.keys.values() if key.principal == "team"]
     known.apply([Put(replace(key, expires_at=NOW + 10))])
     assert known.authenticate(team, NOW + 9)
-    assert known.holds(key, NOW + 9)
+    assert known.holds(key.id, NOW + 9)
     assert known.authenticate(team, NOW + 10) is None
-    assert not known.holds(key, NOW + 10)
+    assert not known.holds(key.id, NOW + 10)
     assert known.next_expiry(NOW) == NOW + 10
     assert known.next_expiry(NOW + 10) is None
 
@@ -104,7 +104,7 @@ def test_a_removed_key_is_nobody():
     key = known.authenticate(team, NOW)
     known.apply([Remove(Key, key.id)])
     assert known.authenticate(team, NOW) is None
-    assert not known.holds(key, NOW)
+    assert not known.holds(key.id, NOW)
 
 
 def test_changed_roles_apply_at_once():

@@ -10,7 +10,7 @@ from fila import client, testing
 
 NAMES = """
     TLS AckManyError AckedClaims AsyncClient AsyncConsumeMessage AsyncConsumer AsyncGroup AsyncJournalReader
-    AsyncTransaction AuditChange AuditEntry AuditOptions Auth BlockingAuth
+    AsyncTransaction AuditChange AuditEntry AuditOptions Auth BlockingAuth CertificateRuleInfo
     ClaimInfo ClaimLostError Client ClientClosedError ConfigNotFoundError
     ConsumeMessage Consumer ConsumerStats DeadLetter EnqueueDecision EnqueueManyError Explanation ExtendedClaims
     FailedAttempt FailedPreconditionError FailureDecision FencedError FilaError FilaTimeoutError Group GroupFloor
