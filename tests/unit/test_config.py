@@ -1,3 +1,4 @@
+import json
 import tomllib
 from contextlib import suppress
 from dataclasses import FrozenInstanceError, asdict, fields, replace
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila.config import Config, LimitsConfig, ServerConfig, load, loading
+from fila.config import Config, JwtConfig, LimitsConfig, ServerConfig, load, loading
 from fila.settings import SettingsError
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "fila.toml.example"
@@ -37,7 +38,7 @@ def refusal(text: str | None = None, **environ: str) -> str:
 
 
 def test_the_example_file_is_every_key_with_its_default():
-    assert tomllib.loads(EXAMPLE.read_text(encoding="utf-8")) == DEFAULTS
+    assert tomllib.loads(EXAMPLE.read_text(encoding="utf-8")) == json.loads(json.dumps(DEFAULTS))  # tuples are lists
     assert load(EXAMPLE, {}) == Config()
 
 
@@ -65,7 +66,8 @@ def test_a_variable_overrides_the_file_and_leaves_the_rest_of_its_section():
 
 @pytest.mark.parametrize("section, key", KEYS)
 def test_every_key_can_be_set_by_its_variable(section, key):
-    text = str(DEFAULTS[section][key])
+    default = DEFAULTS[section][key]
+    text = ",".join(default) if isinstance(default, tuple) else str(default)
     assert load(None, {f"FILA_{section}__{key}".upper(): text}) == Config()
 
 
@@ -149,7 +151,9 @@ def test_an_unknown_key_is_refused_by_name_with_the_known_ones():
 
 
 def test_an_unknown_section_is_refused_by_name():
-    assert refusal("[servers]").startswith("some.toml: unknown section 'servers': expected one of server, tls, storage")
+    assert refusal("[servers]").startswith(
+        "some.toml: unknown section 'servers': expected one of server, tls, jwt, storage"
+    )
 
 
 def test_a_section_must_be_a_table():
@@ -228,3 +232,35 @@ def test_a_bad_value_set_in_code_is_refused():
 def test_anything_as_an_address_is_either_taken_or_refused_clearly(value):
     with suppress(SettingsError):
         assert ServerConfig(listen_addr=value).listen_addr == value
+
+
+JWT = {"issuer": "https://login.example", "audience": "fila", "jwks_file": "jwks.json"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"algorithms": ("HS256",)}, {"algorithms": ("none",)}, {"algorithms": ("RS256", "HS512")}, {"algorithms": ()},
+        {"audience": ""}, {"issuer": ""}, {"jwks_file": ""}, {"jwks_url": "https://login.example/jwks"},
+        {"jwks_file": "", "jwks_url": "http://login.example/jwks"}, {"jwks_file": "", "jwks_url": "file:///jwks"},
+        {"jwks_file": "", "jwks_url": "http://localhost.example/"}, {"jwks_file": "", "jwks_url": "http://[::1"},
+        {"roles": ("admin",), "roles_claim": "groups"}, {"roles": ("=admin",), "roles_claim": "groups"},
+        {"roles": ("x=admin",)}, {"leeway_ms": 300_001}, {"max_token_bytes": 100_000}, {"principal_claim": ""},
+    ],
+)  # fmt: skip
+def test_tokens_that_could_not_be_trusted_cannot_be_configured(changed):
+    with pytest.raises(SettingsError):
+        JwtConfig(**(JWT | changed))
+
+
+@pytest.mark.parametrize(
+    "url", ["https://login.example/jwks", "http://127.0.0.1:8080/", "http://localhost", "http://[::1]:9/"]
+)
+def test_keys_are_fetched_by_https_or_from_this_machine(url):
+    assert JwtConfig(**(JWT | {"jwks_file": "", "jwks_url": url})).enabled
+
+
+def test_roles_of_tokens_by_variable():
+    given = {f"FILA_JWT__{name.upper()}": value for name, value in JWT.items()}
+    given |= {"FILA_JWT__ROLES_CLAIM": "groups", "FILA_JWT__ROLES": "ops=operator, cn=x=viewer"}
+    assert load(None, given).jwt.roles == ("ops=operator", "cn=x=viewer")

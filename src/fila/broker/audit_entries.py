@@ -74,8 +74,8 @@ def access_changed(tick: Tick, command: ChangeAccess, _: None) -> list[AuditReco
 
 
 def access_entries(registry: Registry, changes: Sequence[Change], origin: Origin, now: int) -> list[AuditRecord]:
-    """An entry for each role, principal, key and certificate rule; those of a principal that is deleted stand in its entry. When keys
-    were used is not a change of rights.
+    """An entry for each role, principal, key and certificate rule; the keys and rules of a principal that is deleted
+    stand in its entry. When keys were used is not a change of rights.
     """
     gone = {change.name for change in changes if not isinstance(change, Put) and change.kind is Principal}
     return [

@@ -9,6 +9,7 @@ from fila.config.sections import (
     AuditConfig,
     Config,
     JournalConfig,
+    JwtConfig,
     LimitsConfig,
     LogConfig,
     LuaConfig,
@@ -17,6 +18,7 @@ from fila.config.sections import (
     StorageConfig,
     TelemetryConfig,
     TlsConfig,
+    is_jwks_url,
 )
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "AuditConfig",
     "Config",
     "JournalConfig",
+    "JwtConfig",
     "LimitsConfig",
     "LogConfig",
     "LuaConfig",
@@ -35,5 +38,6 @@ __all__ = [
     "StorageConfig",
     "TelemetryConfig",
     "TlsConfig",
+    "is_jwks_url",
     "load",
 ]

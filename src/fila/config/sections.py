@@ -5,9 +5,10 @@ Add a setting: one line here and one in `deploy/fila.toml.example`; a test compa
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
+from urllib.parse import urlsplit
 
-from fila.settings import Section, address, choice, flag, text, whole_number
+from fila.settings import Section, address, choice, flag, text, text_list, whole_number
 from fila.settings.fields import is_address
 
 KIB = 1024
@@ -78,6 +79,77 @@ class TlsConfig(Section):
             (self.client_auth == "none") == (not self.client_ca),
             'client_ca together with client_auth = "optional" or "required"',
         )
+
+
+ALGORITHMS: Final = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+)  # fmt: skip
+"""Signatures that only the owner of a private key can make. `none` and HMAC are in no list: they cannot be allowed."""
+
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_jwks_url(value: str) -> bool:
+    """Whether keys may be fetched from there: HTTPS, or HTTP from this very machine."""
+    try:
+        parts = urlsplit(value)
+        return bool(parts.hostname) and (
+            parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOCAL)
+        )
+    except ValueError:
+        return False
+
+
+def _is_claim(value: str) -> bool:
+    return len(value) <= 300 and value.isprintable()
+
+
+def _maps_role(value: str) -> bool:
+    claim, equals, role = value.rpartition("=")
+    return bool(claim and equals and role) and value.isprintable()
+
+
+@dataclass(frozen=True, slots=True)
+class JwtConfig(Section):
+    """Tokens of an identity provider (JWT). Without `issuer` none is accepted; with it, every caller must be known."""
+
+    #: What the claim `iss` must be.
+    issuer: str = text("", "a name of the identity provider, or nothing", _is_claim)
+    #: What the claim `aud` must be or contain.
+    audience: str = text("", "a name of this server, or nothing", _is_claim)
+    #: The provider's public keys (JWKS): a file, or where they are fetched from.
+    jwks_file: str = text("", _PATH, _is_path)
+    jwks_url: str = text(
+        "", "an https address, an http address of this machine, or nothing", lambda url: url == "" or is_jwks_url(url)
+    )
+    #: How often keys are fetched. An unknown key is looked for at once, at most every 5 seconds.
+    jwks_refresh_ms: int = whole_number(300_000, 1_000, DAY_MS)
+    algorithms: tuple[str, ...] = text_list(
+        ("RS256", "ES256"), f"a list of {', '.join(ALGORITHMS)}", lambda name: name in ALGORITHMS
+    )
+    #: Which claim names the principal, and what is put before it, so that it is not one that has keys.
+    principal_claim: str = text("sub", "the name of a claim", lambda claim: claim != "" and _is_claim(claim))
+    principal_prefix: str = text("jwt:", "up to 40 letters, digits and ._@:/=,-", lambda v: len(v) <= 40)
+    #: Which claim lists groups, scopes or roles: its name, or a path such as "realm_access.roles".
+    roles_claim: str = text("", "the name of a claim, or nothing", _is_claim)
+    #: What they are here: "VALUE=ROLE" or "VALUE=ROLE:PATTERN". What is not listed brings no rights.
+    roles: tuple[str, ...] = text_list((), 'a list such as ["billing-team=producer:billing.**"]', _maps_role)
+    #: By how much the clocks of provider and server may differ.
+    leeway_ms: int = whole_number(10_000, 0, 300_000)
+    #: How old a token may become, whatever its own end is. 0: as old as it says.
+    max_age_ms: int = whole_number(DAY_MS, 0, 365 * DAY_MS)
+    max_token_bytes: int = whole_number(8 * KIB, 256, 12 * KIB)
+
+    @property
+    def enabled(self) -> bool:
+        return bool(self.issuer)
+
+    def check(self) -> None:
+        self.require(self.enabled == bool(self.audience), "issuer and audience together, or neither")
+        sources = bool(self.jwks_file) + bool(self.jwks_url)
+        self.require(sources == self.enabled, "one of jwks_file and jwks_url together with issuer")
+        self.require(bool(self.algorithms), "at least one of algorithms")
+        self.require(not self.roles or bool(self.roles_claim), "roles_claim where there are roles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +303,7 @@ class Config:
 
     server: ServerConfig = field(default_factory=ServerConfig)
     tls: TlsConfig = field(default_factory=TlsConfig)
+    jwt: JwtConfig = field(default_factory=JwtConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)

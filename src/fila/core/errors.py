@@ -10,8 +10,9 @@ BrokerError
 │   ├── MessageGone      the message does not exist any more
 │   └── NoSuchMessage    the queue does not hold the message
 ├── ConfigNotFound
-├── Unauthenticated      no valid API key was sent
-│   └── KeyEnded         the key of an open call expired or was revoked
+├── Unauthenticated      the caller is not known: no valid key, token or certificate
+│   ├── KeyEnded         the key, token or certificate of an open call expired or was taken away
+│   └── UnknownSigner    a token is signed by a key that the identity provider does not list, as far as is known
 ├── PermissionDenied     the caller's roles do not allow it
 ├── NotNow               a precondition is not met: something else must happen first
 │   ├── ClaimLost        the claim was acked, was never made, or ended while it was read
@@ -22,6 +23,7 @@ BrokerError
 ├── SequenceReused       a producer sent another batch under a sequence it has used
 ├── Overloaded           too many requests are waiting; retry later
 ├── ShuttingDown         the broker takes no new requests
+├── ProviderAway         tokens cannot be checked, because the identity provider has not answered yet
 ├── StoreFailed          the store failed to write or to read; nothing was changed
 │   ├── StoreBusy        the store has fallen behind (write stall); the same write may succeed soon
 │   └── StoreFull        the disk is full
@@ -109,11 +111,19 @@ class ConfigNotFound(BrokerError):
 
 
 class Unauthenticated(BrokerError):
-    """No valid API key was sent."""
+    """The caller is not known: it has shown no valid key, token or certificate."""
 
 
 class KeyEnded(Unauthenticated):
-    """The key of an open call expired or was revoked."""
+    """The key, token or certificate of an open call expired or was taken away."""
+
+
+class UnknownSigner(Unauthenticated):
+    """A token is signed by a key that the identity provider does not list, as far as is known."""
+
+
+class ProviderAway(BrokerError):
+    """Tokens cannot be checked, because the identity provider has not answered yet."""
 
 
 class PermissionDenied(BrokerError):

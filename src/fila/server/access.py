@@ -25,10 +25,10 @@ from fila.auth.rights import Kind, Permission
 from fila.broker.audit_commands import Origin
 from fila.broker.broker import Broker
 from fila.broker.commands import AckGroup, ChangeAccess, ExtendGroup, Failure, Incoming, Nack, RefusedMessage
-from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, quoted
+from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, UnknownSigner, quoted
 from fila.core.ids import NS_PER_MS
 from fila.server.access_table import Resource, Rule
-from fila.server.recognition import Recognition
+from fila.server.recognition import Recognition, Tokens
 from fila.server.types import ServerCall
 from fila.wire.certificate import PeerCertificate
 
@@ -168,10 +168,14 @@ def _authorization(call: ServerCall) -> list[str]:
 class Gate:
     """The open calls, each with its caller."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, tokens: Tokens | None = None) -> None:
         self._broker = broker
         self._registry = broker.state.access
         self._registry.on_change = self._review
+        self._registry.trusts_provider = tokens is not None
+        self._tokens = tokens
+        if tokens is not None:
+            tokens.watch(self._review)
         self._open: dict[ServerCall, Access] = {}
         self._failed = FailedLogins()
         self._calls: Counter[str] = Counter()
@@ -179,12 +183,12 @@ class Gate:
         self._allowances: dict[str, Allowance] = {}
         """Of principals that have limits and have sent something since rights were changed"""
         self.now = broker.now
-        self._recognition = Recognition(self._registry, broker.now)
+        self._recognition = Recognition(self._registry, broker.now, tokens)
         self._use_written_at = broker.now()
         self._next_expiry = self._registry.next_expiry(broker.now())
 
     def enter(self, call: ServerCall) -> Access:
-        """Who calls. Raises Unauthenticated, or LimitExceeded for too many open calls."""
+        """Who calls. Raises Unauthenticated, ProviderAway, or LimitExceeded for too many open calls."""
         caller = None
         if self._registry.enforced:
             caller = self._recognition.recognise(_authorization(call), call.peer_certificate)
@@ -196,6 +200,12 @@ class Gate:
             self._note_expiry(caller)
         access = self._open[call] = Access(self._registry, caller, call.peer(), self)
         return access
+
+    async def enter_again(self, call: ServerCall) -> Access:
+        """As `enter`, once more, after the identity provider was asked for other keys (UnknownSigner)."""
+        assert self._tokens is not None
+        await self._tokens.renewed()
+        return self.enter(call)
 
     def allowance(self, principal: str) -> Allowance | None:
         """What a principal may send a second; None when it is not limited."""
@@ -235,6 +245,8 @@ class Gate:
     def look_after(self) -> None:
         """Now and again, at least once a second: end the calls of who has expired, write which keys were used."""
         now = self._broker.now()
+        if self._tokens is not None:
+            self._tokens.look_after()
         if self._next_expiry is not None and now >= self._next_expiry:
             self._review()
         if self._recognition.used and now - self._use_written_at >= USE_WRITTEN_NS:
@@ -258,11 +270,16 @@ class Gate:
     def check_scrape(self, authorization: Sequence[str], certificate: PeerCertificate | None) -> None:
         """Metrics name queues, fairness keys and throttle keys: whoever reads them must be allowed to browse all.
 
-        Raises Unauthenticated or PermissionDenied.
+        Raises Unauthenticated, ProviderAway or PermissionDenied.
         """
         if not self._registry.enforced:
             return
-        caller = self._recognition.recognise(authorization, certificate)
+        try:
+            caller = self._recognition.recognise(authorization, certificate)
+        except UnknownSigner:
+            assert self._tokens is not None
+            self._tokens.renew()  # the next scrape finds it
+            raise
         rights = self._registry.rights(caller.principal, caller.roles)
         for kind in (Kind.QUEUE, Kind.THROTTLE):
             if not rights.allow_every(Permission.BROWSE, kind):

@@ -15,7 +15,7 @@ from fila.broker.engine import Engine
 from fila.broker.journal import Journal
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
-from fila.config import Config, ServerConfig, StorageConfig
+from fila.config import Config, JwtConfig, ServerConfig, StorageConfig
 from fila.core.errors import StoreUnusable
 from fila.metrics.http import CONNECTIONS, Wrap
 from fila.server import admin, auth, message_codec, service
@@ -30,9 +30,11 @@ from fila.server.interceptor import guarded
 from fila.server.page_access import PageAccess
 from fila.server.protected_mode import ProtectedMode
 from fila.server.reading import Reading
+from fila.server.recognition import Tokens
 from fila.server.refusals import Refusals
 from fila.server.standard import Health, health_methods, reflection_methods
 from fila.server.streams import Streams
+from fila.settings import SettingsError
 from fila.storage.base import Storage
 from fila.storage.opening import open_store
 from fila.telemetry.loop_watchdog import LoopWatchdog
@@ -93,11 +95,12 @@ class Server:
         return self._broker.failed
 
     async def start(self) -> None:
-        """Raises StoreUnusable, SettingsError for certificates, or OSError when the address is taken."""
+        """Raises StoreUnusable, SettingsError for certificates and tokens, or OSError when the address is taken."""
         began = time.perf_counter()
         config = self._config
         if self._certificates is not None:
             self._certificates.load()
+        tokens = self._tokens = await _tokens(config.jwt) if config.jwt.enabled else None
         store = self._open_store(config.storage)
         for notice in store.notices:
             log.warning(notice.text, files=notice.files)
@@ -114,7 +117,7 @@ class Server:
         if config.server.stay_awake_us:
             self._broker.after_tick = BusyPoll(config.server.stay_awake_us / 1e6).begin
         self._broker.on_turn = self._turns.ended
-        self._gate = Gate(self._broker)
+        self._gate = Gate(self._broker, tokens)
         self._refusals = Refusals(self._broker)
         pages = PageAccess(config.tls, self._protected_mode, self._gate)
         instance = f"{store.node:014x}"
@@ -152,9 +155,11 @@ class Server:
         return wrap
 
     def renew_certificates(self) -> None:
-        """Take up new certificate files now."""
+        """Take up new certificate files, and new keys of the identity provider, now."""
         if self._certificates is not None:
             self._certificates.renew(always=True)
+        if self._tokens is not None:
+            self._tokens.renew()
 
     def _watch_store(self) -> None:
         """Look after the store, now and again and again: it may be taken away under a running server."""
@@ -235,6 +240,15 @@ class Server:
             self.port = await self._server.listen(*split_address(address), tls)
         except (OSError, ValueError) as cause:
             raise OSError(f"cannot listen on {address}: is it in use?") from cause
+
+
+async def _tokens(config: JwtConfig) -> Tokens:
+    """Raises SettingsError."""
+    try:
+        from fila.server.tokens import assembly
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"jwt: needs the package {error.name}: pip install 'fila[server,jwt]'") from error
+    return await assembly.start(config)
 
 
 def _ignore(_: object) -> None:

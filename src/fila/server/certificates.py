@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from fila.config import TlsConfig
+from fila.server.file_stamp import Stamp, stamp_of
 from fila.settings import SettingsError
 from fila.wire.protocol import ALPN
 from fila.wire.tls_context import Identity, TlsFilesError, server_context
@@ -30,7 +31,7 @@ WATCH_S: Final = 2.0
 EXPIRES_SOON_S: Final = 14 * 86_400
 _OTHERS: Final = 0o007
 
-_Stamp = tuple[tuple[int, int, int] | None, ...]
+_Stamp = tuple[Stamp | None, ...]
 
 
 class Certificates:
@@ -88,7 +89,7 @@ class Certificates:
         self._log_certificate()
 
     def _stamp_of_files(self) -> _Stamp:
-        return tuple(_stamp(path) for path in (self._config.cert, self._config.key, self._config.client_ca) if path)
+        return tuple(stamp_of(path) for path in (self._config.cert, self._config.key, self._config.client_ca) if path)
 
     def _log_certificate(self) -> None:
         if Path(self._config.key).stat().st_mode & _OTHERS:
@@ -138,11 +139,3 @@ def _examine(identity: Identity) -> Found:
     assert found is not None
     names = tuple(str(pair[1]) for pair in found.get("subjectAltName", ()))
     return Found("", float(ssl.cert_time_to_seconds(str(found["notAfter"]))), names)
-
-
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

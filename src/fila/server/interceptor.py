@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from fila.auth.rights import Permission
-from fila.core.errors import BrokerError, KeyEnded, StoreFailed, Unauthenticated
+from fila.core.errors import BrokerError, KeyEnded, StoreFailed, Unauthenticated, UnknownSigner
 from fila.server.access import Gate
 from fila.server.access_table import RULES, Rule, When
 from fila.server.refusals import Refusals
@@ -38,8 +38,12 @@ def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate, refusals: Refu
     action = path.rpartition("/")[2]
 
     async def handle(request: Any, call: ServerCall) -> Any:
+        access = None
         try:
-            access = gate.enter(call)
+            try:
+                access = gate.enter(call)
+            except UnknownSigner:
+                access = await gate.enter_again(call)
             access.action = action
             if isinstance(request, BrokerError):  # it was refused before it was decoded
                 raise request
@@ -52,10 +56,10 @@ def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate, refusals: Refu
                 log.warning("the store failed", method=path, error=kind, reason=str(error.__cause__))
             elif isinstance(error, Unauthenticated) and not isinstance(error, KeyEnded):
                 await gate.slow_down(call)
-            elif rule.changes is not None and not isinstance(request, BrokerError):
+            elif access is not None and rule.changes is not None and not isinstance(request, BrokerError):
                 await refusals.add(access.origin, rule.changes(request), code)
         except asyncio.CancelledError:
-            if access.ended is None:
+            if access is None or access.ended is None:
                 raise
             code, text, kind = status_of(access.ended), str(access.ended), type(access.ended).__name__
         except Aborted:

@@ -11,7 +11,7 @@
 from http import HTTPStatus
 
 from fila.config import TlsConfig
-from fila.core.errors import PermissionDenied, Unauthenticated
+from fila.core.errors import PermissionDenied, ProviderAway, Unauthenticated
 from fila.metrics.http import Page, PageRequest, refused
 from fila.server.access import Gate
 from fila.server.protected_mode import ProtectedMode
@@ -49,4 +49,6 @@ class PageAccess:
             return refused(str(error), HTTPStatus.UNAUTHORIZED)
         except PermissionDenied as error:
             return refused(str(error))
+        except ProviderAway as error:
+            return refused(str(error), HTTPStatus.SERVICE_UNAVAILABLE)
         return None

@@ -9,9 +9,10 @@ What is recognised once is asked for again when rights change and when it expire
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from fila.auth.callers import Caller, How
+from fila.auth.keys import PREFIX
 from fila.auth.registry import Registry
 from fila.core.errors import KeyEnded, Unauthenticated
 from fila.wire.certificate import PeerCertificate
@@ -26,19 +27,37 @@ NAMES_SHOWN: Final = 4
 Names = tuple[tuple[str, str], ...]
 
 
+class Tokens(Protocol):
+    """Tokens of an identity provider, as `tokens/verifier.py` checks them."""
+
+    def recognise(self, token: str, now: int) -> Caller:
+        """Raises Unauthenticated; UnknownSigner where `renewed` may help; ProviderAway."""
+
+    def holds(self, caller: Caller, now: int) -> bool: ...
+
+    def watch(self, on_change: Callable[[], None]) -> None: ...
+
+    def look_after(self) -> None: ...
+
+    def renew(self) -> None: ...
+
+    async def renewed(self) -> None: ...
+
+
 class Recognition:
     """Looks callers up. Time is that of `now`, in nanoseconds since the epoch."""
 
-    def __init__(self, registry: Registry, now: Callable[[], int]) -> None:
+    def __init__(self, registry: Registry, now: Callable[[], int], tokens: Tokens | None = None) -> None:
         self._registry = registry
         self._now = now
+        self._tokens = tokens
         self._certificates: dict[str, Caller | None] = {}
         """By fingerprint, since rights were changed"""
         self.used: dict[str, int] = {}
         """When API keys were used, as far as it is not written yet"""
 
     def recognise(self, authorization: Sequence[str | bytes], certificate: PeerCertificate | None) -> Caller:
-        """Raises Unauthenticated."""
+        """Raises Unauthenticated; UnknownSigner and ProviderAway for tokens."""
         if authorization:
             return self._by_text(_bearer(authorization))
         if certificate is None:
@@ -62,6 +81,9 @@ class Recognition:
         if caller.how is How.KEY:
             if not self._registry.holds(caller.credential, now):
                 return KeyEnded(f"the API key {caller.credential} was revoked or has expired")
+        elif caller.how is How.TOKEN:
+            if self._tokens is None or not self._tokens.holds(caller, now):
+                return KeyEnded("the token has expired, or the key that has signed it was withdrawn")
         elif certificate is None or now >= caller.expires_at:
             return KeyEnded("the client certificate has expired: connect anew with another")
         elif self._by_certificate(certificate) != caller:
@@ -74,6 +96,8 @@ class Recognition:
 
     def _by_text(self, text: str) -> Caller:
         now = self._now()
+        if self._tokens is not None and text.count(".") == 2 and not text.startswith(PREFIX):
+            return self._tokens.recognise(text, now)
         key = self._registry.authenticate(text, now)
         if key is None:
             raise Unauthenticated("the API key is not valid: it is unknown, was revoked or has expired")
@@ -107,7 +131,7 @@ def names_of(certificate: PeerCertificate) -> Names:
 def _bearer(authorization: Sequence[str | bytes]) -> str:
     sent = authorization[0]
     if len(authorization) > 1 or not isinstance(sent, str) or not sent.lower().startswith(_BEARER):
-        raise Unauthenticated("the authorization metadata must be one API key: `authorization: Bearer fila_...`")
+        raise Unauthenticated("the authorization metadata must be one key or token: `authorization: Bearer ...`")
     return sent[len(_BEARER) :].strip()
 
 

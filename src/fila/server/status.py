@@ -19,6 +19,7 @@ STATUS: dict[type[BrokerError], StatusCode] = {
     errors.SequenceReused: StatusCode.FAILED_PRECONDITION,
     errors.Overloaded: StatusCode.RESOURCE_EXHAUSTED,
     errors.ShuttingDown: StatusCode.UNAVAILABLE,
+    errors.ProviderAway: StatusCode.UNAVAILABLE,
     errors.StoreBusy: StatusCode.UNAVAILABLE,
     errors.StoreFull: StatusCode.RESOURCE_EXHAUSTED,
     errors.StoreFailed: StatusCode.INTERNAL,

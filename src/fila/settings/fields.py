@@ -70,13 +70,19 @@ def text(
     return setting(default, Rule(expected, lambda value: isinstance(value, str) and accepts(value)), secret=secret)
 
 
-def text_list(default: tuple[str, ...] = ()) -> Any:
-    """Names; in a variable, separated by commas."""
+def text_list(
+    default: tuple[str, ...] = (),
+    expected: str = "a list of names",
+    accepts: Callable[[str], bool] = lambda _: True,
+) -> Any:
+    """Names, each accepted by the function; in a variable, separated by commas."""
 
-    def accepts(value: object) -> bool:
-        return isinstance(value, (list, tuple)) and all(isinstance(each, str) and each for each in value)
+    def accepts_all(value: object) -> bool:
+        return isinstance(value, (list, tuple)) and all(
+            isinstance(each, str) and each and accepts(each) for each in value
+        )
 
-    return setting(default, Rule("a list of names", accepts, _names))
+    return setting(default, Rule(expected, accepts_all, _names))
 
 
 def mapping(

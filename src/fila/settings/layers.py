@@ -70,7 +70,8 @@ class Layers:
         each = self._rules[name][key]
         if not each.metadata["rule"].accepts(value):
             _refuse(self._sections[name].error, origin, refusal(f"{name}.{key}", value, each))
-        self._given[name][key] = _Given(value, origin)
+        fixed = tuple(value) if isinstance(value, list) else value  # whoever gave it cannot change it later
+        self._given[name][key] = _Given(fixed, origin)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -10,7 +10,16 @@ from typing import Any
 import grpc
 import pytest
 
-from fila.config import Config, LimitsConfig, LogConfig, SchedulerConfig, ServerConfig, StorageConfig, TlsConfig
+from fila.config import (
+    Config,
+    JwtConfig,
+    LimitsConfig,
+    LogConfig,
+    SchedulerConfig,
+    ServerConfig,
+    StorageConfig,
+    TlsConfig,
+)
 from fila.server.app import Server
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
 
@@ -33,6 +42,7 @@ def settings(data_dir: Path, **sections: Any) -> Config:
     return Config(
         server=ServerConfig(**({"listen_addr": "127.0.0.1:0"} | sections.get("server", {}))),
         tls=TlsConfig(**sections.get("tls", {})),
+        jwt=JwtConfig(**sections.get("jwt", {})),
         storage=StorageConfig(data_dir=str(data_dir), **storage),
         scheduler=SchedulerConfig(**sections.get("scheduler", {})),
         limits=LimitsConfig(**sections.get("limits", {})),
