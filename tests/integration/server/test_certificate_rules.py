@@ -25,7 +25,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("fila.server.failed_logins.LONGEST_S", 0.03)
+    monkeypatch.setattr("fila.auth.failed_logins.LONGEST_S", 0.03)
 
 
 @asynccontextmanager

@@ -27,7 +27,7 @@ ONE, TWO, RSA = Signer("one"), Signer("two"), Signer("rsa", "RS256")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("fila.server.failed_logins.LONGEST_S", 0.01)
+    monkeypatch.setattr("fila.auth.failed_logins.LONGEST_S", 0.01)
 
 
 def settings_of(path, **more):

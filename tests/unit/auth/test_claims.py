@@ -52,7 +52,8 @@ def test_without_a_claim_of_roles_a_token_brings_none():
     [
         {"iss": "Issuer"}, {"iss": None}, {"iss": ["issuer"]}, {"aud": "fil"}, {"aud": ["x"]}, {"aud": None},
         {"aud": {}}, {"exp": None}, {"exp": "1010"}, {"exp": 994}, {"exp": -1}, {"exp": 1 << 60}, {"exp": True},
-        {"exp": float("inf")}, {"exp": float("nan")}, {"iat": None}, {"iat": 1_006}, {"iat": []}, {"nbf": 1_006}, {"nbf": "x"}, {"sub": None},
+        {"exp": float("inf")}, {"exp": float("nan")}, {"iat": None}, {"iat": 1_006}, {"iat": []}, {"nbf": 1_006},
+        {"nbf": "x"}, {"sub": None},
         {"sub": 7}, {"sub": ""}, {"sub": "a b|c"}, {"sub": "x" * 200}, {"groups": 7}, {"groups": [7]},
         {"groups": ["x"] * (MAX_VALUES + 1)},
     ],

@@ -149,7 +149,8 @@ class UrlKeys:
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         self._fetching = True
-        self._soonest, self._due = loop.time() + SOONEST_S, loop.time() + self._refresh_s
+        self._due = loop.time() + self._refresh_s
+        self._soonest = min(self._due, loop.time() + SOONEST_S)
         threading.Thread(target=self._fetch, args=(loop,), name="jwks", daemon=True).start()
 
     def _fetch(self, loop: asyncio.AbstractEventLoop) -> None:
