@@ -13,7 +13,8 @@ import pytest
 
 from fila import Client
 from fila.cli.doctor import access_checks, server_checks
-from fila.client import TLS, KeyInfo, PrincipalInfo, RoleInfo, ServerInfo, ServerStore
+from fila.cli.doctor.finding import Severity
+from fila.client import TLS, CertificateRuleInfo, KeyInfo, PrincipalInfo, RoleInfo, ServerInfo, ServerStore
 from fila.testing import ServerProcess
 from tests.support.certificates import DAY, Authority, grpc_credentials
 
@@ -190,6 +191,20 @@ def test_keys_that_nobody_uses():
     [finding] = access_checks.check_keys(keys, principals, roles, NOW)
     assert finding.check == "key-unused"
     assert finding.text.endswith(": never, long-ago.")
+
+
+def test_certificate_rules_that_match_nothing_or_everybody():
+    admin, team = PrincipalInfo("root", ("admin",), NOW, {}), PrincipalInfo("team", ("producer", "admin:x.**"), NOW, {})
+    patterns = {"cn": "*", "dn": "CN=*,O=*", "uri": "*://*/**", "email": "*@*", "dns": "*.acme.example"}
+    rules = [CertificateRuleInfo(field, field, pattern, "root", NOW) for field, pattern in patterns.items()]
+    rules.append(CertificateRuleInfo("team", "cn", "*", "team", NOW))
+    roles = [RoleInfo("admin", ("admin=server",), built_in=True)]
+    [found] = access_checks.check_certificate_rules(rules, "required", [admin, team], roles)
+    assert (found.check, found.severity) == ("certificate-admins", Severity.UNSAFE)
+    assert found.text.endswith("by the rules cn, dn, uri, email.")
+    [found] = access_checks.check_certificate_rules(rules[4:], "none", [admin, team], roles)
+    assert (found.check, found.severity) == ("certificate-rules", Severity.WARNING)
+    assert list(access_checks.check_certificate_rules([], "none", [admin], roles)) == []
 
 
 def test_every_check_is_in_the_documentation_and_none_is_left_over():

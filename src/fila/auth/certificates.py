@@ -18,6 +18,7 @@ out some of its names could pass by the rule that is meant for it.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 FIELDS: Final = ("dn", "cn", "dns", "uri", "email")
@@ -70,20 +71,22 @@ def first_match(rules: Iterable[CertificateRule], names: tuple[tuple[str, str], 
 def _match(field: str, pattern: str, name: str) -> bool:
     wanted, found = _parts(field, pattern), _parts(field, name)
     if wanted[-1] == _ALL_THAT_FOLLOWS:
-        wanted.pop()
+        wanted = wanted[:-1]
         if len(found) <= len(wanted):
             return False
         found = found[: len(wanted)]
     return len(wanted) == len(found) and all(map(_glob, wanted, found))
 
 
-def _parts(field: str, text: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def _parts(field: str, text: str) -> tuple[str, ...]:
+    """Remembered: a certificate is compared with all rules, each rule with all certificates."""
     if field == "dn":
-        return [_relative_name(part) for part in _RELATIVE_NAME.findall(text)] or [""]
+        return tuple(_relative_name(part) for part in _RELATIVE_NAME.findall(text)) or ("",)
     if field == "dns":
         text = text.lower()
     separator = _SEPARATORS.get(field)
-    return [text] if separator is None else text.split(separator)
+    return (text,) if separator is None else tuple(text.split(separator))
 
 
 def _relative_name(part: str) -> str:

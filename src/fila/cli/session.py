@@ -106,7 +106,7 @@ def _add_session_options(command: _Command, addr_variable: str | None) -> _Comma
         "--api-key-file",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Read the API key from FILE (default: $FILA_API_KEY, else the file $FILA_API_KEY_FILE).",
+        help="Read the API key or token from FILE (default: $FILA_API_KEY, else the file $FILA_API_KEY_FILE).",
         callback=_remember,
         expose_value=False,
     )

@@ -1,4 +1,4 @@
-"""The API key of a client: sent with every call as `authorization: Bearer`.
+"""The API key of a client, or its token of an identity provider: sent with every call as `authorization: Bearer`.
 
 Precedence: 1. `api_key`, 2. `api_key_file`, 3. $FILA_API_KEY, 4. $FILA_API_KEY_FILE, 5. none.
 

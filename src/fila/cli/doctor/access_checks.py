@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from fila.cli.doctor.finding import Finding, Severity, some
 
 if TYPE_CHECKING:
-    from fila.client import KeyInfo, PrincipalInfo, QueueConfig, RoleInfo
+    from fila.client import CertificateRuleInfo, KeyInfo, PrincipalInfo, QueueConfig, RoleInfo
 
 UNUSED = timedelta(days=90)
 ENDS_SOON = timedelta(days=14)
@@ -42,10 +43,36 @@ def check_keys(
 
 
 def _admin_keys(keys: Iterable[KeyInfo], principals: Iterable[PrincipalInfo], roles: Iterable[RoleInfo]) -> list[str]:
+    admins = _admins(principals, roles)
+    return [key.id for key in keys if key.principal in admins]
+
+
+def _admins(principals: Iterable[PrincipalInfo], roles: Iterable[RoleInfo]) -> set[str]:
     """A role that is narrowed to names ("admin:orders.**") administers no keys."""
     administering = {role.name for role in roles if "admin=server" in role.grants}
-    admins = {each.name for each in principals if administering & set(each.roles)}
-    return [key.id for key in keys if key.principal in admins]
+    return {each.name for each in principals if administering & set(each.roles)}
+
+
+def check_certificate_rules(
+    rules: Sequence[CertificateRuleInfo],
+    client_auth: str,
+    principals: Iterable[PrincipalInfo],
+    roles: Iterable[RoleInfo],
+) -> Iterator[Finding]:
+    """Rules that never match, and rules that match too much."""
+    if rules and client_auth == "none":
+        text = "There are certificate rules, but the server asks nobody for a certificate: they match nothing."
+        yield Finding(Severity.WARNING, "certificate-rules", text, 'tls.client_ca, and tls.client_auth = "optional"')
+    admins = _admins(principals, roles)
+    wide = [rule.id for rule in rules if rule.principal in admins and not _names_somebody(rule.pattern)]
+    if wide:
+        text = f"Every client certificate may create keys and change rights, by the rules {some(wide)}."
+        yield Finding(Severity.UNSAFE, "certificate-admins", text, "fila auth certificate remove RULE")
+
+
+def _names_somebody(pattern: str) -> bool:
+    """Whether there is more in a pattern than stars and what every name of its kind has."""
+    return any(character.isalnum() for character in re.sub(r"(CN|O|OU|C|DC)=", "", pattern, flags=re.IGNORECASE))
 
 
 def check_queues(queues: Mapping[str, QueueConfig]) -> Iterator[Finding]:

@@ -127,7 +127,11 @@ def _look_at_server(looking: Looking) -> Iterator[Finding]:
 
 def _look_at_keys(looking: Looking) -> Iterator[Finding]:
     auth = looking.client.auth
-    return access_checks.check_keys(auth.list_keys(), auth.list_principals(), auth.list_roles(), datetime.now(UTC))
+    principals, roles, rules = auth.list_principals(), auth.list_roles(), auth.list_certificate_rules()
+    yield from access_checks.check_keys(auth.list_keys(), principals, roles, datetime.now(UTC))
+    tls = looking.client.describe_server().tls if rules else None
+    client_auth = "none" if tls is None else tls.client_auth
+    yield from access_checks.check_certificate_rules(rules, client_auth, principals, roles)
 
 
 def _look_at_queues(looking: Looking) -> Iterator[Finding]:
