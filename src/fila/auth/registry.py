@@ -22,8 +22,8 @@ MAX_RECORDS = 10_000
 MAX_RULES = 1_000
 """Of certificates: a new certificate is compared with all of them."""
 
-MAX_RIGHTS = 10_000
-"""Of callers, remembered: a token may bring any name."""
+MAX_RIGHTS = 1_000
+"""Of callers, remembered. Tokens bring names that are not in the store, and each remembers what was asked of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from functools import partial
 import structlog
 from grpc_health.v1 import health, health_pb2
 
+from fila.auth.registry import Registry
+from fila.auth.rights import BUILT_IN
 from fila.broker.broker import Broker
 from fila.broker.engine import Engine
 from fila.broker.journal import Journal
@@ -117,6 +119,7 @@ class Server:
         if config.server.stay_awake_us:
             self._broker.after_tick = BusyPoll(config.server.stay_awake_us / 1e6).begin
         self._broker.on_turn = self._turns.ended
+        _warn_of_unknown_roles(config.jwt, state.access)
         self._gate = Gate(self._broker, tokens)
         self._refusals = Refusals(self._broker)
         pages = PageAccess(config.tls, self._protected_mode, self._gate)
@@ -249,6 +252,13 @@ async def _tokens(config: JwtConfig) -> Tokens:
     except ModuleNotFoundError as error:
         raise SettingsError(f"jwt: needs the package {error.name}: pip install 'fila[server,jwt]'") from error
     return await assembly.start(config)
+
+
+def _warn_of_unknown_roles(config: JwtConfig, known: Registry) -> None:
+    """They may be made later. Until then they bring nothing, which is hard to see."""
+    named = {entry.rpartition("=")[2].partition(":")[0] for entry in config.roles}
+    for role in sorted(named - BUILT_IN.keys() - known.roles.keys()):
+        log.warning("jwt.roles names a role that does not exist: it brings no rights", role=role)
 
 
 def _ignore(_: object) -> None:

@@ -85,8 +85,10 @@ class ServerProtocol(Http2Protocol):
     def secured(self, tls: ssl.SSLObject) -> None:
         super().secured(tls)
         self.certificate = peer_certificate(tls)
-        if self.certificate is not None and self.certificate.not_after - time.time() > RENEW_S:
-            self._await_expiry(self.certificate.not_after - RENEW_S)
+        if self.certificate is not None:
+            ends = self.certificate.not_after
+            # One that ends sooner is the best that the client has: to ask it again at once would never end.
+            self._await_expiry(ends - RENEW_S if ends - time.time() > RENEW_S else ends)
 
     def _await_expiry(self, renewal: float) -> None:
         """Send GOAWAY then: new calls go over a new connection, and those that are open may end on this one."""

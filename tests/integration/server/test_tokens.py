@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import sys
 import time
 from contextlib import asynccontextmanager
 
@@ -317,6 +318,23 @@ async def test_a_start_with_keys_that_cannot_be_used_is_refused(serve, tmp_path)
                 pass
     with pytest.raises(SettingsError, match="jwks_file"):
         async with serve(jwt=settings_of(tmp_path / "nowhere")):
+            pass
+
+
+async def test_a_role_that_does_not_exist_is_told_at_the_start(serve, tmp_path):
+    (tmp_path / "jwks.json").write_bytes(jwks(ONE))
+    with capture_logs() as logs:
+        async with serve(jwt=settings_of(tmp_path / "jwks.json", roles=("a=admin", "b=prodcuer:x.**"))):
+            pass
+    assert [entry["role"] for entry in logs if "does not exist" in entry["event"]] == ["prodcuer"]
+
+
+async def test_without_the_package_the_start_says_what_to_install(serve, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("fila.server.tokens")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    with pytest.raises(SettingsError, match=r"pip install 'fila\[server,jwt\]'"):
+        async with serve(jwt=settings_of(tmp_path / "jwks.json")):
             pass
 
 
