@@ -68,6 +68,9 @@ CALLS = {
     "ListKeys": {},
     "RotateKey": {"key_id": "KEY"},
     "RevokeKey": {"key_id": "KEY"},
+    "AddCertificateRule": {"field": "cn", "pattern": "shop", "principal": "shop"},
+    "ListCertificateRules": {},
+    "RemoveCertificateRule": {"id": "RULE"},
     "DeletePrincipal": {"name": "shop"},
     "DeleteRole": {"name": "tuner"},
 }
@@ -132,14 +135,17 @@ async def attempt(peer, name, fields, token):
 async def test_whatever_changes_leaves_an_entry_and_nothing_else_does(serve):
     wrong = []
     async with serve() as peer:
-        token, key_id = await prepared(peer), ""
+        token, made = await prepared(peer), {}
         audit, store = peer.server._broker.state.audit, peer.server._broker.store
         for name, fields in CALLS.items():
             families = SETTINGS if "FilaService" in path_of(name) else EVERYTHING
             before, first = kept(peer, *families), audit.next_entry
-            given = {field: key_id if value == "KEY" else value for field, value in fields.items()}
+            given = {field: made.get(str(value), value) for field, value in fields.items()}
             answer = await attempt(peer, name, given, token)
-            key_id = answer.key.id if name == "CreateKey" else key_id
+            if name == "CreateKey":
+                made["KEY"] = answer.key.id
+            elif name == "AddCertificateRule":
+                made["RULE"] = answer.rule.id
             entries = [record for _, record in audit.read(store, first, audit.next_entry)]
             declared = RULES[path_of(name)].changes is not None
             if declared != bool(entries) or (kept(peer, *families) != before and not declared):
