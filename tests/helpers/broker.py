@@ -371,6 +371,7 @@ def snapshot_of(queue: QueueState, now: int) -> dict[str, Any]:
         "ring": [(key.name, key.deficit, key.ring, key.ready, key.live) for key in queue.drr.order()],
         "keys": {key.name: (key.weight, key.live, key.ready, key.delivered) for key in queue.keys.values()},
         "counters": asdict(queue.counters),
+        "capacity": (queue.capacity.messages, queue.capacity.bytes, queue.capacity.staged, queue.capacity.staged_bytes),
         "suspicion": dict(queue.suspicion),
         "suspects": [(key.name, key.deficit, key.ring, key.ready) for key in queue.suspects.drr.order()],
         "parked": (queue.drr.parked, queue.suspects.drr.parked),

@@ -11,6 +11,7 @@ import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import takewhile
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from fila.broker.commands import (
     AckGroup,
     CreateQueue,
     DeleteQueue,
+    DropOldest,
     Enqueue,
     ExtendGroup,
     Location,
@@ -43,6 +45,7 @@ from fila.broker.engine import SWEEP_EVERY
 from fila.broker.grants import token_text
 from fila.broker.producers import SILENT_AFTER
 from fila.config import LimitsConfig
+from fila.core.capacity import OVER_BYTES, OVER_MESSAGES
 from fila.core.errors import (
     BrokerError,
     InvalidArgument,
@@ -52,6 +55,7 @@ from fila.core.errors import (
     MessageNotFound,
     NotNow,
     QueueAlreadyExists,
+    QueueFull,
     QueueNotFound,
     SequenceReused,
     StaleSequence,
@@ -62,6 +66,7 @@ from fila.core.throttle import Limit
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 from fila.storage.memory import MemoryStorage
+from fila.storage.records import DROP_OLDEST, OVERFLOWS
 from fila.storage.rocks import RocksStorage
 from tests.helpers.broker import MS, Driver, Recipient, incoming, messages_of, queue_record
 
@@ -76,7 +81,8 @@ FAIRNESS, WEIGHT, THROTTLE = "tenant", "weight", "l"
 VISIBILITY_MS = {"a": 30_000, "b b": 2_000, "ü": 700_000, "c": 30_000}
 DEDUP_MS = {"a": 60_000, "b b": 5_000, "ü": 60_000, "c": 0}
 MAX_ATTEMPTS = {"a": 0, "b b": 2, "ü": 1, "c": 0}
-ALONE = {"create", "delete", "redrive", "purge", "pause", "limit"}
+ALONE = {"create", "delete", "redrive", "purge", "pause", "limit", "limits", "drop"}
+UNASKED = {"return", "drop"}
 RETRY_MS = {"a": 0, "b b": 0, "ü": 0, "c": 700}
 
 
@@ -153,6 +159,42 @@ class Queue:
     dedup: dict[str, tuple[int, int]] = field(default_factory=dict)
     consumers: list[Recipient] = field(default_factory=list)
     paused: bool = False
+    max_depth: int = 0
+    max_bytes: int = 0
+    drop_oldest: bool = False
+    unmeasured: set[int] = field(default_factory=set)
+    """Messages that were there when bytes began to be limited, and are not counted yet"""
+
+    @property
+    def limited(self) -> bool:
+        return bool(self.max_depth or self.max_bytes)
+
+    @property
+    def bytes(self) -> int:
+        return sum(len(one.body) for seq, one in self.messages.items() if seq not in self.unmeasured)
+
+    @property
+    def excess(self) -> tuple[int, int]:
+        messages = len(self.messages) - self.max_depth if self.max_depth else 0
+        return max(0, messages), max(0, self.bytes - self.max_bytes if self.max_bytes else 0)
+
+    def room(self, *, over: bool = True) -> list[int]:
+        """How many messages and bytes it takes. One that drops its oldest may be over its limit until it has."""
+        messages, size = len(self.messages), self.bytes
+        droppable = sum(map(len, ready_of(self).values()))
+        extra = OVER_MESSAGES if over and self.drop_oldest and messages - droppable < self.max_depth else 0
+        extra_bytes = OVER_BYTES if over and self.drop_oldest and droppable else 0
+        return [
+            self.max_depth + extra - messages if self.max_depth else 1000_000,
+            self.max_bytes + extra_bytes - size if self.max_bytes else 1 << 40,
+        ]
+
+    def take_room(self, room: list[int], size: int) -> bool:
+        fits = room[0] >= 1 and size <= room[1] and (not self.max_bytes or size <= self.max_bytes)
+        if fits:
+            room[0] -= 1
+            room[1] -= size
+        return fits
 
 
 @dataclass
@@ -245,6 +287,10 @@ class BrokerMachine(RuleBasedStateMachine):
         """Messages that were delivered alone the last time that they were"""
         self.buried: list[tuple[str, int]] = []
         """Messages that die in this tick"""
+        self.rooms_left: dict[str, list[int]] = {}
+        """How many messages and bytes each queue takes in this tick"""
+        self.measuring: list[tuple[str, Queue]] = []
+        """Queues whose bytes are to be counted, one in each tick"""
 
     def bury(self) -> None:
         """Move what has died to the dead-letter queues, whose consumers see it in the next tick."""
@@ -453,6 +499,18 @@ class BrokerMachine(RuleBasedStateMachine):
         self.submit("pause", (name, paused), lambda reply: UpdateQueue(name, {"paused": paused}, reply))
         self.tick_on(ticks)
 
+    @rule(
+        name=st.sampled_from([*QUEUES[:2], *QUEUES[:2], "ü", "nowhere"]),
+        max_depth=st.sampled_from([0, 1, 2, 4]),
+        max_bytes=st.sampled_from([0, 0, 2, 5]),
+        overflow=st.sampled_from(OVERFLOWS),
+        ticks=ticks,
+    )
+    def limit_queue(self, name: str, max_depth: int, max_bytes: int, overflow: str, ticks: int) -> None:
+        changes = {"max_depth": max_depth, "max_bytes": max_bytes, "overflow": overflow}
+        self.submit("limits", (name, changes), lambda reply: UpdateQueue(name, changes, reply))
+        self.tick_on(ticks)
+
     @rule(name=st.sampled_from(["b b.dlq", "b b.dlq", "ü.dlq", "a", "nowhere"]), step=st.integers(1, 3), ticks=ticks)
     def redrive(self, name: str, step: int, ticks: int) -> None:
         places = self.find(name)[::step]
@@ -490,9 +548,11 @@ class BrokerMachine(RuleBasedStateMachine):
         ready = {name: ready_of(queue) for name, queue in self.queues.items()}
         self.suspects = {name: suspects_of(queue) for name, queue in self.queues.items()}
         self.rooms = {key: bucket.room(self.driver.now, self.in_flight(key)) for key, bucket in self.buckets.items()}
+        self.rooms_left = {name: queue.room() for name, queue in self.queues.items()}
         self.driver.tick()
         events: dict[int, str] = {}
         if rested and not alone:
+            self.measure()
             self.sweep([pending for pending in ahead if pending.what == "enqueue"])
             self.due(events)
         extensions: list[tuple[Any, list[Any]]] = []
@@ -507,6 +567,27 @@ class BrokerMachine(RuleBasedStateMachine):
         else:
             assert all(len(one.got) == handed[id(one)] for one in self.recipients)
         self.check_moves(before, events)
+        self.note_drops(events)
+
+    def measure(self) -> None:
+        """The bytes of a queue that holds messages are counted in a tick after they began to be limited."""
+        if self.measuring:
+            name, queue = self.measuring.pop(0)
+            if self.queues.get(name) is queue:
+                queue.unmeasured.clear()
+
+    def note_drops(self, events: dict[int, str]) -> None:
+        """A queue into which something came and that is over its limit drops messages in one of the next ticks."""
+        waiting = [pending.args[0] for pending in self.pending if pending.what == "drop"]
+        commands = self.driver.engine._commands
+        dropping = [one.queue for one in (*commands._first, *commands._commands) if isinstance(one, DropOldest)]
+        assert dropping[: len(waiting)] == waiting, "each waits once, and in turn"
+        assert commands.dropping == set(dropping)
+        self.pending += [Pending("drop", (name,)) for name in dropping[len(waiting) :]]
+        for name, queue in self.queues.items():
+            came = any(events.get(seq, "").startswith("enqueue") for seq in queue.messages)
+            if came and queue.drop_oldest and queue.excess != (0, 0) and ready_of(queue):
+                assert name in dropping
 
     @rule(ms=st.sampled_from([0, 0, 1, 999]))
     def tick_that_is_put_off(self, ms: int) -> None:
@@ -552,10 +633,10 @@ class BrokerMachine(RuleBasedStateMachine):
         assert driver.store.dump() == stored
         assert all(len(one.got) == handed[id(one)] for one in self.recipients)
         for pending in ahead:
-            if pending.what != "return":
+            if pending.what not in UNASKED:
                 (answer,) = pending.answers
                 assert isinstance(answer, StoreFailed)
-        self.pending = [one for one in ahead if one.what == "return"] + rest
+        self.pending = [one for one in ahead if one.what in UNASKED] + rest
         self.resting_until = driver.now + RETRY_AFTER_FAILURE
         if rested and not (ahead and ahead[0].what in ALONE):
             self.note_sweep()
@@ -565,8 +646,10 @@ class BrokerMachine(RuleBasedStateMachine):
         """Nothing was written, so every command was refused, empty, or answered from what is known."""
         extensions: list[tuple[Any, list[Any]]] = []
         events: dict[int, str] = {}
+        self.rooms_left = {name: queue.room() for name, queue in self.queues.items()}
         if rested and not (ahead and ahead[0].what in ALONE):
             self.note_sweep()
+            self.measure()
         for pending in ahead:
             getattr(self, "do_" + pending.what)(pending, *pending.args, events, extensions)
         for group, failed in extensions:
@@ -574,6 +657,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.check_settled()
         assert not events
         self.pending = rest
+        self.note_drops(events)
 
     @rule(back_ms=st.sampled_from([0, 0, 900]))
     def crash(self, back_ms: int) -> None:
@@ -583,11 +667,13 @@ class BrokerMachine(RuleBasedStateMachine):
         self.driver.restart(self.reopen_store())
         self.pending.clear()
         self.recipients.clear()
+        self.measuring.clear()
         self.resting_until = self.next_sweep = 0
         for bucket in self.buckets.values():
             bucket.tokens, bucket.at = bucket.burst, self.driver.now
         for queue in self.queues.values():
             queue.consumers.clear()
+            queue.unmeasured.clear()
             for message in queue.messages.values():
                 message.holder = None
                 message.suspicion = message.remembered
@@ -632,7 +718,14 @@ class BrokerMachine(RuleBasedStateMachine):
         if not name.endswith(DEAD):
             return expect_error(pending, InvalidArgument)
         source = name.removesuffix(DEAD)
-        for seq, message in self.take_waiting(pending, name, places).items():
+        room, target = self.queues[source].room(over=False), self.queues[source]
+        moved = self.waiting(name, places)
+        fitting = list(takewhile(lambda seq: target.take_room(room, len(moved[seq].body)), moved))
+        if moved and not fitting:
+            return expect_error(pending, QueueFull)
+        assert pending.answers == [(len(fitting), fitting[-1] if len(fitting) < len(moved) else places[-1].seq)]
+        for seq in fitting:
+            message = self.queues[name].messages.pop(seq)
             message.queue, message.state, message.due, message.attempts = source, State.READY, 0, 0
             message.suspicion = message.remembered = 0
             self.queues[source].messages[seq] = message
@@ -643,20 +736,49 @@ class BrokerMachine(RuleBasedStateMachine):
     def do_purge(self, pending: Pending, name: str, places: list[Location], events: dict[int, str], _: Any) -> None:
         if name not in self.queues:
             return expect_error(pending, QueueNotFound)
-        events.update(dict.fromkeys(self.take_waiting(pending, name, places), "purge"))
+        taken = self.waiting(name, places)
+        assert pending.answers == [(len(taken), places[-1].seq)]
+        for seq in taken:
+            del self.queues[name].messages[seq]
+            events[seq] = "purge"
         return None
 
-    def take_waiting(self, pending: Pending, name: str, places: list[Location]) -> dict[int, Message]:
+    def waiting(self, name: str, places: list[Location]) -> dict[int, Message]:
         """Those that were found and wait still or again: not leased, and under no other delay than they were."""
-        messages, taken = self.queues[name].messages, {}
+        messages, found = self.queues[name].messages, {}
         for place in places:
             message = messages.get(place.seq)
             delayed = message is not None and message.state is State.DELAYED and message.due == place.until
             if message is not None and (message.state is State.READY or delayed):
-                taken[place.seq] = messages.pop(place.seq)
-        (answer,) = pending.answers
-        assert answer == (len(taken), places[-1].seq)
-        return taken
+                found[place.seq] = message
+        return found
+
+    def do_limits(self, pending: Pending, name: str, changes: dict[str, Any], *_: Any) -> None:
+        if name not in self.queues:
+            return expect_error(pending, QueueNotFound)
+        queue, measured = self.queues[name], bool(self.queues[name].max_bytes)
+        queue.max_depth, queue.max_bytes = changes["max_depth"], changes["max_bytes"]
+        queue.drop_oldest = changes["overflow"] == DROP_OLDEST
+        if not queue.max_bytes:
+            queue.unmeasured.clear()
+        elif not measured and queue.messages:
+            queue.unmeasured = set(queue.messages)
+            self.measuring.append((name, queue))
+        return None
+
+    def do_drop(self, _: Pending, name: str, events: dict[int, str], __: Any) -> None:
+        """The key with most messages loses its oldest one of the least urgent priority, until the queue fits."""
+        queue = self.queues.get(name, Queue())
+        while queue.drop_oldest and queue.excess != (0, 0) and (ready := ready_of(queue)):
+            lengths = {key: sum(one.key == key for one in queue.messages.values()) for key in ready}
+            key = min(ready, key=lambda key: (-lengths[key], key))
+            least = max(queue.messages[seq].priority for seq in ready[key])
+            seq = min(seq for seq in ready[key] if queue.messages[seq].priority == least)
+            message = queue.messages.pop(seq)
+            message.queue = name + DEAD
+            self.queues[name + DEAD].messages[seq] = message
+            self.known_ids.append((name + DEAD, seq))
+            events[seq] = "overflow"
 
     def do_limit(self, pending: Pending, key: str, text: str | None, *_: Any) -> None:
         if text == "rate=-1":
@@ -717,13 +839,16 @@ class BrokerMachine(RuleBasedStateMachine):
         if error is not None:
             assert isinstance(outcome, error), (spec, outcome)
             return
-        assert isinstance(outcome, int), (spec, outcome)
         queue = self.queues[name]
+        earlier, ends = queue.dedup.get(dedup_key, (0, 0)) if dedup_key and DEDUP_MS[name] else (0, 0)
+        if ends > self.driver.now:
+            assert outcome == earlier
+            return
+        if not queue.take_room(self.rooms_left[name], len(body)):
+            assert isinstance(outcome, QueueFull), (spec, outcome)
+            return
+        assert isinstance(outcome, int), (spec, outcome)
         if dedup_key and DEDUP_MS[name]:
-            earlier, ends = queue.dedup.get(dedup_key, (0, 0))
-            if ends > self.driver.now:
-                assert outcome == earlier
-                return
             queue.dedup[dedup_key] = (outcome, self.driver.now + DEDUP_MS[name] * MS)
         assert outcome > self.highest_seq, "a later message has a larger number"
         self.highest_seq = outcome
@@ -1090,8 +1215,12 @@ class BrokerMachine(RuleBasedStateMachine):
             state = self.driver.state.queues[name]
             places = {seq: place_of(message) for seq, message in queue.messages.items()}
             assert {seq: readable(place) for seq, place in messages_of(state).items()} == places
-            attempts = {seq: message.attempts for seq, message in queue.messages.items() if message.attempts}
+            died = name.endswith(DEAD)
+            attempts = {seq: message.attempts for seq, message in queue.messages.items() if message.attempts or died}
             assert dict(state.attempts) == attempts
+            assert state.capacity.messages == len(queue.messages)
+            assert state.capacity.bytes == (queue.bytes if queue.max_bytes else 0)
+            assert (state.capacity.limits is not None) == queue.limited
             assert state.large <= queue.messages.keys()
             assert state.record.paused == queue.paused
             waiting = {seq: one for seq, one in queue.messages.items() if one.state is State.READY}
@@ -1206,7 +1335,7 @@ class BrokerMachine(RuleBasedStateMachine):
         if wanted:
             assert wake is not None
             assert wake <= max(min(wanted), self.resting_until, self.put_off_until, now)
-        if any(pending.what != "return" for pending in self.pending) and now >= self.put_off_until:
+        if any(pending.what not in UNASKED for pending in self.pending) and now >= self.put_off_until:
             assert engine.has_work(now), "a command that somebody waits for is not put off"
 
     def passes_at(self, message: Message) -> int | None:

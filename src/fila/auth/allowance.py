@@ -10,7 +10,11 @@ from typing import Final
 MESSAGES: Final = "messages_per_second"
 BYTES: Final = "bytes_per_second"
 CALLS: Final = "open_calls"
-LIMITS: Final = (CALLS, MESSAGES, BYTES)
+CONNECTIONS: Final = "connections"
+QUEUES: Final = "queues"
+QUEUE_DEPTH: Final = "queue_max_depth"
+QUEUE_BYTES: Final = "queue_max_bytes"
+LIMITS: Final = (CONNECTIONS, CALLS, MESSAGES, BYTES, QUEUES, QUEUE_DEPTH, QUEUE_BYTES)
 """What can be limited of a principal."""
 
 _NS_PER_S: Final = 1_000_000_000

@@ -7,6 +7,7 @@ from typing import Final
 from fila.auth import records
 from fila.auth.registry import Change, Put, Registry
 from fila.broker.commands import ChangeAccess
+from fila.broker.queues import limit_anew
 from fila.broker.tick import Effect, Tick
 from fila.core.errors import InvalidArgument, NotNow
 from fila.storage import codec, keys
@@ -24,6 +25,15 @@ class AccessChanges(Effect):
 
     def commit(self, tick: Tick) -> None:
         tick.state.access.apply(self.changes)
+        if any(_may_limit(change) for change in self.changes):
+            for queue in tick.state.queues.values():
+                if queue.record.owner:
+                    limit_anew(tick, queue)
+
+
+def _may_limit(change: Change) -> bool:
+    kind = type(change.record) if isinstance(change, Put) else change.kind
+    return kind is records.Principal
 
 
 def plan_access(tick: Tick, command: ChangeAccess) -> None:

@@ -40,6 +40,7 @@ class Ack(Effect):
         if queue.large:
             queue.large.difference_update(seqs)
         queue.counters.acked += len(seqs)
+        queue.capacity.leave(seqs)
 
 
 def plan_acks(tick: Tick, group: AckGroup) -> list[Failure]:

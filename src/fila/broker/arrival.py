@@ -18,6 +18,7 @@ from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.state import BrokerState
 from fila.broker.tick import Effect, Order, Tick
 from fila.config import LimitsConfig
+from fila.core.capacity import Room
 from fila.core.errors import BrokerError
 from fila.core.fair_key import FairKey
 from fila.core.ids import NS_PER_MS
@@ -42,6 +43,10 @@ class Arrival(Effect):
     queue: QueueState
     awaited: bool = field(init=False)
     """Whether there are consumers, so that the messages will be read soon"""
+    room: Room | None = field(init=False)
+    """What the queue takes in this tick, if it is limited"""
+    bodies: dict[int, int] = field(default_factory=dict)
+    """The bytes of each message, headers and payload, where they are limited"""
     seqs: list[int] = field(default_factory=list)
     """Messages that are ready"""
     lanes: list[Lane] = field(default_factory=list)
@@ -67,6 +72,7 @@ class Arrival(Effect):
 
     def __post_init__(self) -> None:
         self.awaited = len(self.queue.consumers) > 0
+        self.room = self.queue.room()
 
     def lane(self, key: str, priority: int, throttle_keys: tuple[str, ...] = ()) -> Lane:
         """The lane of a key. The queue learns of a new one when the tick is durable."""
@@ -91,11 +97,23 @@ class Arrival(Effect):
             key.outside_lanes += 1
             queue.know(key)
             wakeups.delay(queue, delayed)
-        queue.counters.enqueued += len(self.seqs) + len(self.delayed)
+        count = len(self.seqs) + len(self.delayed)
+        queue.counters.enqueued += count
+        if self.room is None:
+            queue.capacity.messages += count
+        else:
+            self._fill(tick, self.room, count)
         queue.large.update(self.large)
         queue.costly = queue.costly or bool(self.costs)
         tick.state.recent.add(self.records)
         queue.lane_cache.end_tick()
+
+    def _fill(self, tick: Tick, room: Room, count: int) -> None:
+        queue = self.queue
+        grown = {lane.key for lane in self.lanes}.union([lane.key for _, _, lane, _ in self.delayed])
+        queue.capacity.enter(grown, count, self.bodies)
+        queue.counters.refused += room.refused
+        tick.state.wakeups.note_overfull(queue)
 
     def roll_back(self, _: Tick) -> None:
         self.queue.lane_cache.end_tick()
@@ -121,13 +139,14 @@ def _plan_messages(tick: Tick, command: Enqueue) -> Sequence[Outcome]:
     others: dict[int, Outcome] = {}
     most_bytes = state.limits.max_payload_bytes
     put, put_u64 = tick.batch.put, keys.u64
-    name, arrival, cache, special = None, None, None, None
+    name, arrival, cache, special, room = None, None, None, None, None
     for seq, message, known in zip(count(first), messages, _recall(state, messages)):
         if message.queue != name:
             name, queue = message.queue, state.queues.get(message.queue)
             arrival = tick.of(Arrival, queue) if queue is not None else None
             cache = queue.lane_cache if queue is not None else None
             special = cache.special if cache is not None else None
+            room = arrival.room if arrival is not None else None
         lane = cache.lanes.get(message.header_bytes) if known is None and cache is not None else known
         if (
             arrival is None
@@ -149,6 +168,9 @@ def _plan_messages(tick: Tick, command: Enqueue) -> Sequence[Outcome]:
                 continue
             lane, on_terms = found
         else:
+            if room is not None and (full := room.take(len(message.body))) is not None:
+                others[seq] = full
+                continue
             on_terms = special.get(message.header_bytes, USUAL) if special else USUAL
             if not lane.fifo:
                 lane = cache.again(message.header_bytes, lane)
@@ -161,6 +183,8 @@ def _plan_messages(tick: Tick, command: Enqueue) -> Sequence[Outcome]:
         if len(record) > LARGE_BYTES:
             arrival.large.append(seq)
         put(Family.MESSAGES, lane.before + put_u64(seq) + lane.behind, record)
+        if room is not None and room.measures:
+            arrival.bodies[seq] = len(message.body)
         if delay_ms:
             due = tick.now + delay_ms * NS_PER_MS
             put(Family.SCHEDULED, keys.scheduled(due, message.queue, seq), codec.scheduled())
@@ -198,10 +222,15 @@ def _route(tick: Tick, arrival: Arrival, message: Incoming, seq: int, answers: A
     """
     queue = arrival.queue
     judged = judge(queue, message, tick.state.limits, tick.now, answers)
-    if message.dedup_key and queue.record.dedup_window_ms:
-        earlier = plan_dedup(tick, arrival, message.dedup_key, seq)
-        if earlier is not None:
-            return earlier
+    dedup_key = message.dedup_key if queue.record.dedup_window_ms else ""
+    earlier = find_dedup(tick, arrival, dedup_key) if dedup_key else None
+    if earlier is not None:
+        return earlier
+    full = arrival.room.take(len(message.body)) if arrival.room is not None else None
+    if full is not None:
+        raise full
+    if dedup_key:
+        put_dedup(tick, arrival, dedup_key, seq)
     return settle_on(arrival, message, judged)
 
 
@@ -261,16 +290,18 @@ def judge_ahead(state: BrokerState, command: Enqueue | StageEnqueue, clock: Call
             answers[message] = (queue.hooks, answer)
 
 
-def plan_dedup(tick: Tick, arrival: Arrival, key: str, seq: int) -> int | None:
-    """The message that has this dedup key already, if there is one; else the key is the new message's."""
-    queue = arrival.queue
+def find_dedup(tick: Tick, arrival: Arrival, key: str) -> int | None:
+    """The message that has this dedup key already, if there is one."""
     known = arrival.dedup.get(key)
-    earlier = known[0] if known else queue.dedup.find(key, tick.now)
-    if earlier is None:
-        ends = tick.now + queue.record.dedup_window_ms * NS_PER_MS
-        arrival.dedup[key] = (seq, ends)
-        tick.batch.put(Family.DEDUP, keys.dedup(queue.name, key), codec.dedup(seq, ends))
-    return earlier
+    return known[0] if known else arrival.queue.dedup.find(key, tick.now)
+
+
+def put_dedup(tick: Tick, arrival: Arrival, key: str, seq: int) -> None:
+    """A dedup key that no message has is this one's from now on."""
+    queue = arrival.queue
+    ends = tick.now + queue.record.dedup_window_ms * NS_PER_MS
+    arrival.dedup[key] = (seq, ends)
+    tick.batch.put(Family.DEDUP, keys.dedup(queue.name, key), codec.dedup(seq, ends))
 
 
 @dataclass(slots=True)

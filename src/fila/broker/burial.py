@@ -45,6 +45,8 @@ class DeadLetter:
     cost: int
     attempts: int
     kind: Failed
+    size: int
+    """Of headers and payload"""
 
 
 @dataclass(slots=True)
@@ -71,6 +73,9 @@ class Burials(Effect):
                 dead_letters.large.add(seq)
             queue.counters.count_failure(dead.kind)
             queue.counters.dead_lettered += 1
+            queue.capacity.leave((seq,))
+            dead_letters.capacity.enter((dead.lane.key,), 1, {seq: dead.size})
+            wakeups.note_overfull(dead_letters)
             wakeups.free_credit(queue, grant.consumer, 1)
             dead_letters.attempts[seq] = dead.attempts
             dead_letters.know(dead.lane.key)
@@ -102,4 +107,11 @@ def plan_burial(tick: Tick, failed: FailedAttempt, remains: Remains) -> None:
     death = codec.death(DeathRecord(queue.name, tick.now, remains.reason))
     batch.put(Family.ATTEMPTS, keys.attempt(dead_letters.name, seq, 0), death)
     tick.leases.end(queue, failed.grant, seq)
-    burials.letters.append(DeadLetter(queue, dead_letters, seq, target, cost, attempts, failed.kind))
+    body_bytes = codec.body_bytes(remains.record)
+    burials.letters.append(DeadLetter(queue, dead_letters, seq, target, cost, attempts, failed.kind, body_bytes))
+
+
+def has_room(tick: Tick, dead_letters: QueueState, size: int) -> bool:
+    """Whether a dead-letter queue takes one more message of so many bytes. If so, its place is set aside."""
+    room = tick.of(Arrival, dead_letters).room
+    return room is None or room.take(size) is None

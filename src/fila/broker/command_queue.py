@@ -6,7 +6,7 @@ until their messages are judged, and those that come from there, or are tried ag
 
 from collections import deque
 
-from fila.broker.commands import Command, ReturnGrants, bytes_of
+from fila.broker.commands import UNASKED, Command, DropOldest, bytes_of
 from fila.broker.hook_queue import HookQueue
 from fila.broker.operations import OPERATIONS
 from fila.broker.state import BrokerState
@@ -32,12 +32,14 @@ class CommandQueue:
         self.messages = 0
         """Of all commands that wait, for hooks too"""
         self.bytes = 0
+        self.dropping: set[str] = set()
+        """Queues that wait to drop messages"""
 
     def add(self, command: Command, others: int) -> None:
         """Raises Overloaded when too much is waiting, counting `others` messages that wait elsewhere."""
         config = self._config
         full = self.messages + others >= config.max_queued_commands or self.bytes >= config.max_queued_bytes
-        if full and not isinstance(command, ReturnGrants):
+        if full and not isinstance(command, UNASKED):
             raise Overloaded("too many requests are waiting in the broker; retry later")
         self.hooks.check(command)
         self._count(command, 1)
@@ -79,8 +81,8 @@ class CommandQueue:
         for command in commands:
             self._count(command, 1)
 
-    def return_later(self, command: ReturnGrants) -> None:
-        """Have a consumer's messages returned again. It goes before other commands, but nobody waits for it."""
+    def try_later(self, command: Command) -> None:
+        """Have a command tried again. It goes before other commands, but nobody waits for it."""
         self._commands.appendleft(command)
         self._count(command, 1)
 
@@ -108,7 +110,7 @@ class CommandQueue:
     @property
     def has_clients(self) -> bool:
         """Whether a client waits for something that can be planned."""
-        return bool(self._first) or any(not isinstance(command, ReturnGrants) for command in self._commands)
+        return bool(self._first) or any(not isinstance(command, UNASKED) for command in self._commands)
 
     def _ask(self, now: int) -> None:
         if self._may_ask and self.hooks.messages and not self._first:
@@ -117,3 +119,5 @@ class CommandQueue:
     def _count(self, command: Command, sign: int) -> None:
         self.messages += sign * command.size
         self.bytes += sign * bytes_of(command)
+        if isinstance(command, DropOldest):
+            (self.dropping.add if sign > 0 else self.dropping.discard)(command.queue)

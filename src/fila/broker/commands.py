@@ -205,6 +205,15 @@ class ReturnGrants:
 
 
 @dataclass(slots=True)
+class DropOldest:
+    """A queue holds more than it may, and drops its oldest messages, some of them in each tick."""
+
+    queue: str
+    reply: Callable[[object], None] = lambda _: None
+    size: int = 1
+
+
+@dataclass(slots=True)
 class CreateQueue:
     record: QueueRecord
     reply: Callable[[BrokerError | None], None]
@@ -396,10 +405,14 @@ def bytes_of(command: "Command") -> int:
     return command.bytes if isinstance(command, Enqueue | StageEnqueue) else 0
 
 
+UNASKED = (ReturnGrants, DropOldest)
+"""What the broker asks of itself: no client waits for it, and nobody else would do it."""
+
 Command = (
     Enqueue
     | Settle
     | ReturnGrants
+    | DropOldest
     | CreateQueue
     | UpdateQueue
     | DeleteQueue

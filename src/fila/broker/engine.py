@@ -22,7 +22,7 @@ from fila.broker.backoff import RETRY_AFTER_FAILURE, WriteBackoff
 from fila.broker.chores import plan_chore
 from fila.broker.claims import unfinished_removals
 from fila.broker.command_queue import CommandQueue
-from fila.broker.commands import Command, Parting, ReturnGrants, Settle, bytes_of
+from fila.broker.commands import UNASKED, Command, DropOldest, Parting, ReturnGrants, Settle, bytes_of
 from fila.broker.delivery import plan_deliveries
 from fila.broker.expiry import plan_expiry
 from fila.broker.extension import plan_extensions
@@ -239,10 +239,20 @@ class Engine:
         tick.commit()
         for command in tick.to_go_on:
             self.submit(command)
+        if state.wakeups.overfull:
+            self._drop_later()
         state.wakeups.note_idle(tick.now)
         state.wakeups.want_throttled(state.queues, state.throttles, tick.now)
         if tick.now >= state.wakeups.due_at:
             state.wakeups.look_up_due(state.queues.values())
+
+    def _drop_later(self) -> None:
+        """Have queues that are over their limit drop messages, each in a tick of its own."""
+        overfull, waiting = self.state.wakeups.overfull, self._commands.dropping
+        for name in overfull:
+            if name not in waiting:
+                self.submit(DropOldest(name))
+        overfull.clear()
 
     def _roll_back(self, tick: Tick, commands: list[Command], error: StoreFailed) -> None:
         state = self.state
@@ -253,8 +263,8 @@ class Engine:
             return
         self._backoff.failed(tick.now)
         for command in reversed(commands):
-            if isinstance(command, ReturnGrants):  # nobody waits for it, and nobody else would do it
-                self._commands.return_later(command)
+            if isinstance(command, UNASKED):
+                self._commands.try_later(command)
             else:
                 command.reply(error)
         self._lookups.go_on()

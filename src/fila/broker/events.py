@@ -16,6 +16,7 @@ from fila.broker.burial import Burials, DeadLetter
 from fila.broker.commands import Command, CreateQueue, DeleteQueue, SetConfig, UpdateQueue
 from fila.broker.delivery import Delivery
 from fila.broker.outcomes import OUTCOMES
+from fila.broker.overflow import Dropped
 from fila.broker.promotion import Promotion
 from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.removal import Redriven, Removal
@@ -190,6 +191,9 @@ class Events:
         if isinstance(removal, Redriven):
             kind = Kind.REDRIVEN
             columns.append((_TARGET, self._lanes.numbers(removal.targets)))
+        elif isinstance(removal, Dropped) and removal.target is not None:
+            kind = Kind.DEAD
+            columns += [(_CAUSE, (Kind.DROPPED,)), (_TARGET, self._lanes.numbers(removal.targets))]
         self._add(kind, [lanes[found.key, found.priority] for found in removal.locations], seqs, *columns)
 
     def _add_command(self, tick: Tick, command: Command, answer: object) -> None:

@@ -6,11 +6,11 @@ A message dies when, in this order:
 2. its attempts are used up, unless others may be the cause of this failure;
 3. the hook `on_failure` of its queue says so. Only a nack asks the hook.
 
-What cannot be read cannot be moved: such a message is tried again.
+What cannot be read cannot be moved, and a full dead-letter queue takes nothing: such a message is tried again.
 """
 
 from fila.broker.attempts import FailedAttempt, history
-from fila.broker.burial import Remains, plan_burial
+from fila.broker.burial import Remains, has_room, plan_burial
 from fila.broker.outcomes import OUTCOMES
 from fila.broker.returns import plan_release, plan_retry
 from fila.broker.state import BrokerState
@@ -44,7 +44,12 @@ def plan_failure(tick: Tick, failed: FailedAttempt) -> None:
             verdict = failed.verdict or _ask(state, failed, record, tick.now)
         dead_letters = state.dead_letters_of(queue) if verdict.dead else None
         past = _read_past(tick.store, failed) if dead_letters is not None else None
-        if dead_letters is not None and record is not None and past is not None:
+        if (
+            dead_letters is not None
+            and record is not None
+            and past is not None
+            and has_room(tick, dead_letters, codec.body_bytes(record))
+        ):
             plan_burial(tick, failed, Remains(dead_letters, record, past, reason or "on_failure"))
             return
     plan_retry(tick, failed, _retry_delay_ms(state, failed, attempts, verdict))

@@ -16,6 +16,7 @@ from fila.broker.commands import (
     CreateQueue,
     DeleteQueue,
     DropGroup,
+    DropOldest,
     Enqueue,
     ExtendClaims,
     MakeClaim,
@@ -28,6 +29,7 @@ from fila.broker.commands import (
     UpdateQueue,
 )
 from fila.broker.departure import plan_return
+from fila.broker.overflow import plan_drop
 from fila.broker.queues import plan_create, plan_delete, plan_update
 from fila.broker.removal import plan_purge, plan_redrive
 from fila.broker.settings import plan_setting
@@ -55,6 +57,7 @@ OPERATIONS: dict[type, Operation] = {
     Enqueue: Operation(plan_enqueue),
     Settle: Operation(plan_settle),
     ReturnGrants: Operation(plan_return),
+    DropOldest: Operation(plan_drop, alone=True),
     CreateQueue: Operation(plan_create, created, alone=True, takes_room=True),
     UpdateQueue: Operation(plan_update, updated, alone=True),
     DeleteQueue: Operation(plan_delete, deleted, alone=True),

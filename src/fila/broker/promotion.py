@@ -27,6 +27,7 @@ class Promotion(Effect):
             queue.come_back(lane, seq, cost)
             queue.ledger.was_delayed(seq, due)
         tick.state.wakeups.want(queue)
+        tick.state.wakeups.note_overfull(queue)
 
     def roll_back(self, _: Tick) -> None:
         for delayed in self.delayed:

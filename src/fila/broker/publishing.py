@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from fila.broker.arrival import Arrival, plan_dedup
+from fila.broker.arrival import Arrival, find_dedup, put_dedup
 from fila.broker.state import BrokerState
 from fila.broker.tick import Chore, Effect, Tick
 from fila.core.ids import NS_PER_MS
@@ -23,6 +23,7 @@ class Published(Effect):
     def commit(self, tick: Tick) -> None:
         self.producer.publishing.popleft()
         tick.state.transactions.size -= self.staged.size
+        tick.state.hold(self.staged, -1)
 
 
 @dataclass(slots=True)
@@ -58,8 +59,8 @@ def unfinished_publishing(state: BrokerState) -> list[Chore]:
 
 def plan_unstage(tick: Tick, staged: StagedBatch) -> None:
     """Remove messages that a call staged. No others stand between them."""
-    for queue in staged.queues:
-        start, end = (keys.message((queue, b""), seq) for seq in (staged.first, staged.end))
+    for share in staged.shares:
+        start, end = (keys.message((keys.name(share.queue), b""), seq) for seq in (staged.first, staged.end))
         tick.batch.delete_range(Family.MESSAGES, start, end)
 
 
@@ -112,9 +113,13 @@ def _plan_run(tick: Tick, run: StagedRun, seqs: range, target: _Target) -> None:
     arrival, lane, cost = target.arrival, target.lane, target.cost
     queue = arrival.queue
     in_window = bool(run.dedup_key and queue.record.dedup_window_ms)
-    if in_window and plan_dedup(tick, arrival, run.dedup_key, seqs[0]) is not None:
+    if in_window and find_dedup(tick, arrival, run.dedup_key) is not None:
         tick.batch.delete(Family.MESSAGES, keys.message(lane.key_parts, seqs[0]))
         return
+    if in_window:
+        put_dedup(tick, arrival, run.dedup_key, seqs[0])
+    if arrival.room is not None and arrival.room.measures:
+        arrival.bodies.update(zip(seqs, run.bodies, strict=True))
     if seqs[-1] > lane.key.newest:
         arrival.weights[lane.key] = target.weight
     if run.large:

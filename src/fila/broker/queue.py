@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fila.broker.lane_cache import LaneCache
 from fila.broker.outcomes import OUTCOMES, OnSuspicion
+from fila.core.capacity import Capacity, Room
 from fila.core.claims import Group
 from fila.core.consumers import Consumers
 from fila.core.dedup import DedupKeys
@@ -56,6 +57,10 @@ class Counters:
     redriven: int = 0
     """Moved from a dead-letter queue to its queue; counted in both."""
     purged: int = 0
+    refused: int = 0
+    """Because the queue was full"""
+    dropped: int = 0
+    """Moved to the dead-letter queue, or out of it for good, because the queue was full"""
 
     def count_failure(self, kind: Failed) -> None:
         name = OUTCOMES[kind].counter
@@ -67,10 +72,12 @@ class QueueState:
 
     __slots__ = (
         "attempts",
+        "capacity",
         "consumers",
         "cost_pace",
         "costly",
         "counters",
+        "dead_letters",
         "dedup",
         "departed",
         "drained",
@@ -100,6 +107,9 @@ class QueueState:
         self.throttles = throttles
         self.drr = Drr(record.quantum, Lines(record.name, throttles))
         self.lane_cache = LaneCache(record.name, self.keys, throttles)
+        self.capacity = Capacity(record.name, self.keys)
+        self.dead_letters: QueueState | None = None
+        """Where its dead letters go; None for a dead-letter queue"""
         self.suspects = Suspects(record.name, record.quantum, throttles)
         self.configure(record, hooks)
         self.schedule = Schedule()
@@ -161,6 +171,24 @@ class QueueState:
     def size(self) -> int:
         """All messages, wherever they are."""
         return self.depth + len(self.leases)
+
+    @property
+    def droppable(self) -> int:
+        """How many messages can be dropped to make room: those that are ready, if they have somewhere to go."""
+        target = self.dead_letters
+        room = target.room() if target is not None else None
+        return self.ready if room is None else min(self.ready, room.messages)
+
+    @property
+    def overfull(self) -> bool:
+        """Whether messages are to be dropped."""
+        limits = self.capacity.limits
+        return limits is not None and limits.drop_oldest and self.capacity.excess != (0, 0) and self.droppable > 0
+
+    def room(self) -> Room | None:
+        """What it takes in one tick; None for anything."""
+        limits = self.capacity.limits
+        return None if limits is None else self.capacity.room(self.droppable if limits.drop_oldest else None)
 
     @property
     def active_keys(self) -> int:
@@ -285,6 +313,7 @@ class QueueState:
             touched.add(key)
             gone.add(seq)
         self.large -= gone
+        self.capacity.leave(gone)
         self.ledger.forget(gone)
         for seq in gone:
             self.attempts.pop(seq, None)

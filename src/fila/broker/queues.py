@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, replace
 
+from fila.auth.allowance import QUEUES
 from fila.broker.admission import check_queue_name
 from fila.broker.commands import CreateQueue, DeleteQueue, UpdateQueue
+from fila.broker.measuring import Measuring
 from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.scripts import SCRIPT_SETTINGS
 from fila.broker.state import BrokerState
@@ -14,7 +16,7 @@ from fila.storage import codec, keys
 from fila.storage.base import Family
 from fila.storage.records import QueueRecord
 
-DEAD_LETTER_SETTINGS = {"visibility_timeout_ms", "quantum"}
+DEAD_LETTER_SETTINGS = {"visibility_timeout_ms", "quantum", "max_depth", "max_bytes", "overflow"}
 """What can be set of a dead-letter queue, besides pausing it."""
 
 
@@ -37,6 +39,7 @@ def plan_create(tick: Tick, command: CreateQueue) -> None:
         quantum=record.quantum,
         dedup_window_ms=0,
         source=record.name,
+        owner=record.owner,
     )
     hooks = state.scripts.compile(record)
     for made in (QueueState(record, state.throttles, hooks), QueueState(dead_letters, state.throttles)):
@@ -50,8 +53,26 @@ def _check_new(state: BrokerState, record: QueueRecord) -> None:
         raise QueueAlreadyExists(record.name)
     if sum(1 for queue in state.queues.values() if not queue.record.source) >= state.limits.max_queues:
         raise LimitExceeded(f"there are {state.limits.max_queues} queues already, which is the limit")
+    _check_owner(state, record.owner)
     state.scripts.check_limits(record, SCRIPT_SETTINGS)
     state.scripts.check_memory(record)
+
+
+def _check_owner(state: BrokerState, owner: str) -> None:
+    """Raises LimitExceeded when a principal has created as many queues as it may."""
+    known = state.access.principals.get(owner)
+    most = known.limits.get(QUEUES) if known is not None else None
+    if most is None:
+        return
+    owned = sum(1 for queue in state.queues.values() if queue.record.owner == owner and not queue.record.source)
+    if owned >= most:
+        raise LimitExceeded(f"{quoted(owner)} owns {owned} queues, its limit is {QUEUES}={most}; delete one first")
+
+
+def limit_anew(tick: Tick, queue: QueueState) -> None:
+    """A queue's limits may have changed. What is over them stays, or is dropped after the next message."""
+    if tick.state.limit(queue):
+        tick.chores.append(Measuring(queue))
 
 
 @dataclass(slots=True)
@@ -64,6 +85,7 @@ class Configuration(Effect):
 
     def commit(self, tick: Tick) -> None:
         tick.state.configure(self.queue, self.record, self.hooks)
+        limit_anew(tick, self.queue)
         tick.state.wakeups.wanted[self.queue.name] = None  # it may deliver again
 
 
@@ -74,9 +96,7 @@ def plan_update(tick: Tick, command: UpdateQueue) -> QueueRecord:
     state = tick.state
     queue = state.queue(command.name)
     if queue.record.source and not command.changes.keys() <= {*DEAD_LETTER_SETTINGS, "paused"}:
-        raise InvalidArgument(
-            f"only {' and '.join(sorted(DEAD_LETTER_SETTINGS))} can be changed on a dead-letter queue"
-        )
+        raise InvalidArgument(f"only {', '.join(sorted(DEAD_LETTER_SETTINGS))} can be changed on a dead-letter queue")
     record = replace(queue.record, **command.changes)
     changed = SCRIPT_SETTINGS & command.changes.keys()
     state.scripts.check_limits(record, changed)

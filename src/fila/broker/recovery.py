@@ -6,7 +6,6 @@ the schedule, or into its lane. What refers to nothing any more is removed at th
 """
 
 import struct
-from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -21,7 +20,7 @@ from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.fair_key import FairKey
 from fila.core.lane import Lane
 from fila.core.leases import Grant
-from fila.core.transactions import Producer, Transaction, in_turn
+from fila.core.transactions import Producer, Ranges, Transaction, in_turn
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
 from fila.storage.records import CommitRecord
@@ -97,6 +96,8 @@ def _load_attempts(state: BrokerState, store: Storage) -> None:
         queue, seq, number = keys.read_attempt(key)
         if not number:
             codec.read_death(value)
+            if queue in state.queues:  # its attempts follow, if it has any: one that was dropped may have none
+                state.queues[queue].attempts[seq] = 0
         elif queue in state.queues:
             state.queues[queue].attempts[seq] = number  # the last of them is the highest
             state.queues[queue].judge(seq, codec.read_attempt(value).kind)
@@ -131,7 +132,9 @@ def _load_staged(state: BrokerState, store: Storage) -> None:
         record = codec.read_staged(value)
         producer = known.producers.setdefault(name, Producer(name))
         transaction = producer.open.setdefault(number, Transaction(number, 0))
-        transaction.add((part, sequence), batch_of(record), record.expires_at)
+        staged = batch_of(record)
+        transaction.add((part, sequence), staged, record.expires_at)
+        state.hold(staged, 1)
         known.size += record.size
     for producer in known.producers.values():
         committed = producer.open.pop(producer.last, None)
@@ -189,7 +192,7 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
     before: bytes | None = None
     apart = found.held.keys() | found.due.keys()
     apart |= {seq for queue in state.queues.values() for seq in queue.suspicion}
-    hidden = _Ranges(state.transactions.hidden())
+    hidden = Ranges(state.transactions.hidden())
     for key, value in store.scan(Family.MESSAGES):
         if before is None or not key.startswith(before):
             (before, _), _ = keys.read_message(key)
@@ -206,6 +209,8 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
             lane.read_head(value)
         if len(value) > LARGE_BYTES:
             lane.queue.large.add(seq)
+        if lane.measured:
+            lane.queue.capacity.measure(seq, len(value) - len(lane.head))
         if seq in apart:
             lane.put_apart(seq, found)
         else:
@@ -224,18 +229,8 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
             listed = grant.listed
             state.queues[name].leases.add(grant)
             grant.listed = listed
-
-
-class _Ranges:
-    """Whether a number lies in one of many ranges, which are in order."""
-
-    def __init__(self, ranges: list[tuple[int, int]]) -> None:
-        self.starts = [start for start, _ in ranges]
-        self._ends = [end for _, end in ranges]
-
-    def __contains__(self, number: int) -> bool:
-        at = bisect_right(self.starts, number) - 1
-        return at >= 0 and number < self._ends[at]
+    for queue in state.queues.values():
+        queue.capacity.messages = queue.size
 
 
 class _LoadedLane:
@@ -244,10 +239,11 @@ class _LoadedLane:
     Those that share weight, cost and throttles follow each other; `head` is the beginning of their records.
     """
 
-    __slots__ = ("cost", "head", "lane", "lanes", "last", "queue", "ready", "runs", "weight")
+    __slots__ = ("cost", "head", "lane", "lanes", "last", "measured", "queue", "ready", "runs", "weight")
 
     def __init__(self, queue: QueueState, lane: Lane) -> None:
         self.queue = queue
+        self.measured = queue.capacity.sizes is not None
         self.lane = lane
         self.lanes: dict[tuple[str, ...], Lane] = {(): lane}
         """By throttle keys"""

@@ -12,7 +12,7 @@ from fila.broker.arrival import Arrival
 from fila.broker.attempts import drop_history
 from fila.broker.commands import Location, Purge, Redrive, Swept
 from fila.broker.grants import put_grant
-from fila.broker.queue import QueueState
+from fila.broker.queue import Counters, QueueState
 from fila.broker.state import BrokerState
 from fila.broker.tick import Effect, Tick
 from fila.core.errors import InvalidArgument, NotNow, quoted
@@ -54,8 +54,11 @@ class Removal(Effect):
 
     def commit(self, tick: Tick) -> None:
         self.queue.remove(self.lanes, self.delayed)
-        self.queue.counters.purged += len(self.locations)
+        self.count(self.queue.counters)
         tick.state.wakeups.wanted[self.queue.name] = None  # others may come to their throttles now
+
+    def count(self, counters: Counters) -> None:
+        counters.purged += len(self.locations)
 
 
 @dataclass(slots=True)
@@ -65,6 +68,8 @@ class Redriven(Removal):
     source: QueueState = field(kw_only=True)
     arrived: list[tuple[Lane, int, int, bool]] = field(default_factory=list)
     """Lane, sequence number, cost, and whether it is large"""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Bytes of headers and payload"""
     renewed: list[Grant] = field(default_factory=list)
     """Grants whose records are rewritten without the messages that have left them: recovery would take such a message
     for leased, now that its attempts are reset."""
@@ -85,6 +90,7 @@ class Redriven(Removal):
             source.ledger.came_back(seq, tick.now, tick.now)
             if large:
                 source.large.add(seq)
+        source.capacity.enter([lane.key for lane in self.targets], len(self.arrived), self.sizes)
         for grant in self.renewed:
             grant.listed = len(grant.members)
         tick.state.wakeups.want(source)
@@ -102,11 +108,14 @@ def source_of(state: BrokerState, queue: QueueState) -> QueueState:
 
 
 def plan_redrive(tick: Tick, command: Redrive) -> Swept:
-    """Move messages to the queue that they came from. Raises QueueNotFound, or as `source_of`."""
+    """Move messages to the queue that they came from. What it has no room for stays where it is.
+
+    Raises QueueNotFound, QueueFull when there is no room at all, or as `source_of`.
+    """
     queue = tick.state.queue(command.queue)
     source = source_of(tick.state, queue)
     # All is read before anything is planned: what cannot be read changes nothing.
-    moving, last = _read(tick, queue, command.locations)
+    moving, last = _read(tick, queue, source, command.locations)
     redriven = Redriven(queue, source=source)
     arrival = tick.of(Arrival, source)
     for location, old, record in moving:
@@ -117,6 +126,7 @@ def plan_redrive(tick: Tick, command: Redrive) -> Swept:
         redriven.plan(tick, location, old)
         tick.batch.put(Family.MESSAGES, keys.message(lane.key_parts, location.seq), record)
         redriven.arrived.append((lane, location.seq, cost, location.seq in queue.large))
+        redriven.sizes[location.seq] = codec.body_bytes(record)
     for each in (queue, source) if moving else ():
         for grant in each.leases.outdated():
             put_grant(tick.batch, each, grant)
@@ -135,19 +145,29 @@ def plan_purge(tick: Tick, command: Purge) -> Swept:
 
 
 def _read(
-    tick: Tick, queue: QueueState, locations: list[Location]
+    tick: Tick, queue: QueueState, source: QueueState, locations: list[Location]
 ) -> tuple[list[tuple[Location, Lane | None, bytes]], int]:
-    """Those that still wait, with their records, as many as one tick moves; and the message up to which was tried."""
+    """Those that still wait, with their records, as many as one tick moves and the source has room for; and the message
+    up to which was tried. Raises QueueFull when there is no room for the first one.
+
+    What a queue that drops its oldest messages has no room for would come back at once.
+    """
     found: list[tuple[Location, Lane | None, bytes]] = []
-    size = 0
+    size, room, last = 0, source.capacity.room(), 0
     for location, lane in _waiting(tick, queue, locations):
         record = tick.store.get(Family.MESSAGES, _key(queue, location))
         if record is not None:
             codec.read_head(codec.head_of(record))
+            full = room.take(codec.body_bytes(record)) if room is not None else None
+            if full is not None and not found:
+                raise full
+            if full is not None:
+                return found, last
             found.append((location, lane, record))
             size += len(record)
+            last = location.seq
             if size >= MOVED_BYTES:
-                return found, location.seq
+                return found, last
     return found, locations[-1].seq
 
 

@@ -51,6 +51,8 @@ class Returns(Effect):
                 queue.come_back(lane, back.seq, cost)
             queue.counters.count_failure(back.kind)
             wakeups.free_credit(queue, grant.consumer, 1)
+            if queue.capacity.limits is not None:
+                wakeups.note_overfull(queue)
 
 
 def plan_release(tick: Tick, failed: FailedAttempt) -> None:

@@ -31,6 +31,7 @@ from fila.core.lane import Lane
 from fila.core.transactions import (
     BatchKey,
     Producer,
+    Share,
     Staged,
     StagedBatch,
     Transaction,
@@ -80,7 +81,11 @@ class Staging(Effect):
         known.producers[producer.name] = producer
         producer.open[transaction.number] = transaction
         known.size -= transaction.size
+        before = transaction.batches.get(self.key)
+        if before is not None:
+            tick.state.hold(before, -1)
         transaction.add(self.key, self.staged, self.expires_at)
+        tick.state.hold(self.staged, 1)
         known.size += transaction.size
         producer.heard_at = tick.now
 
@@ -107,6 +112,7 @@ def plan_stage(tick: Tick, command: StageEnqueue) -> bool:
     staged = batch_of(record)
     before = transaction.batches.get(key)
     _check_room(state, transaction, before, staged)
+    _check_queues(state, before, staged)
     if before is not None:
         plan_unstage(tick, before)
     tick.batch.put_many(Family.MESSAGES, stored)
@@ -169,6 +175,16 @@ def _check_room(state: BrokerState, transaction: Transaction, before: StagedBatc
         )
 
 
+def _check_queues(state: BrokerState, before: StagedBatch | None, staged: StagedBatch) -> None:
+    """Raises QueueFull. What is staged has its place in its queue, so that its commit is not refused."""
+    earlier = {share.queue: share for share in before.shares} if before is not None else {}
+    for share in staged.shares:
+        known = earlier.get(share.queue)
+        same = known is not None and known.created_at == share.created_at
+        messages, size = (known.messages, known.size) if known is not None and same else (0, 0)
+        state.queues[share.queue].capacity.check_staging(share.messages - messages, share.size - size)
+
+
 def _judge_all(tick: Tick, command: StageEnqueue, expires_at: int) -> tuple[StagedRecord, list[tuple[bytes, bytes]]]:
     """What is to be known of messages at their commit, and where to store them. Raises why one of them is refused."""
     state, messages = tick.state, command.messages
@@ -179,6 +195,7 @@ def _judge_all(tick: Tick, command: StageEnqueue, expires_at: int) -> tuple[Stag
     runs: list[StagedRun] = []
     stored: list[tuple[bytes, bytes]] = []
     sizes: list[int] = []
+    bodies: list[int] = []
     last: tuple[int, bool] | None = None
     put_u64 = keys.u64
     name, arrival = None, None
@@ -200,10 +217,11 @@ def _judge_all(tick: Tick, command: StageEnqueue, expires_at: int) -> tuple[Stag
         stored.append((lane.before + put_u64(seq) + lane.behind, record))
         large = len(record) > LARGE_BYTES
         if (number, large) != last or message.dedup_key:
-            sizes = []
-            runs.append(StagedRun(number, on_terms.delay_ms, large, message.dedup_key, sizes))
+            sizes, bodies = [], []
+            runs.append(StagedRun(number, on_terms.delay_ms, large, message.dedup_key, sizes, bodies))
             last = None if message.dedup_key else (number, large)
         sizes.append(message.payload_bytes)
+        bodies.append(len(message.body))
     size = sum([len(key) + len(record) for key, record in stored])
     return StagedRecord(first, size, expires_at, staged, runs), stored
 
@@ -225,8 +243,14 @@ def _route(tick: Tick, arrival: Arrival, message: Incoming, command: StageEnqueu
 
 def batch_of(record: StagedRecord) -> StagedBatch:
     """What is kept in memory of what a call staged."""
-    queues = {keys.name(keys.read_lane(target.lane)[0]) for target in record.targets}
-    return StagedBatch(record.first, record.messages, record.size, tuple(queues))
+    counted: dict[tuple[str, int], list[int]] = {}
+    places = [(keys.read_lane(target.lane)[0], target.created_at) for target in record.targets]
+    for run in record.runs:
+        share = counted.setdefault(places[run.target], [0, 0])
+        share[0] += len(run.sizes)
+        share[1] += sum(run.bodies)
+    shares = tuple(Share(*place, *share) for place, share in counted.items())
+    return StagedBatch(record.first, record.messages, record.size, shares)
 
 
 def check_parts(count: int) -> None:
@@ -250,8 +274,11 @@ class Commit(Effect):
         known.producers[producer.name] = producer
         producer.last, producer.heard_at = self.number, tick.now
         for passed in [one for one in producer.open if one <= self.number]:
-            known.drop(producer, passed)
-        known.size += sum(batch.size for _, batch in self.publishing)
+            for staged in known.drop(producer, passed):
+                tick.state.hold(staged, -1)
+        for _, batch in self.publishing:
+            known.size += batch.size
+            tick.state.hold(batch, 1)
         producer.publishing, producer.moved = deque(self.publishing), frozenset(self.moved)
         if self.publishing:
             tick.chores.append(Publishing(producer))
@@ -324,7 +351,8 @@ class Sweep(Effect):
     def commit(self, tick: Tick) -> None:
         known = tick.state.transactions
         for producer, transaction in self.expired:
-            known.drop(producer, transaction.number)
+            for staged in known.drop(producer, transaction.number):
+                tick.state.hold(staged, -1)
         for producer in self.silent:
             known.producers.pop(producer.name, None)
 

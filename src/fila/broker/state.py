@@ -5,6 +5,7 @@ from bisect import bisect_left, insort
 from fila.auth.registry import Registry
 from fila.broker.audit import Audit
 from fila.broker.queue import QueueState, dead_letter_name
+from fila.broker.queue_limits import limits_of
 from fila.broker.recent import RecentRecords
 from fila.broker.scripts import Scripting, Scripts
 from fila.broker.wakeups import Wakeups
@@ -13,7 +14,7 @@ from fila.core.dedup import Producers
 from fila.core.errors import InvalidArgument, QueueNotFound, quoted
 from fila.core.ids import MessageIds, Sequence
 from fila.core.throttle import Limit, ThrottleManager
-from fila.core.transactions import Transactions
+from fila.core.transactions import StagedBatch, Transactions
 from fila.lua.hooks import Hooks
 from fila.storage.records import QueueRecord
 
@@ -87,10 +88,31 @@ class BrokerState:
     def add(self, queue: QueueState) -> None:
         """Take in a new queue."""
         self.queues[queue.name] = queue
+        self._link(queue, queue)
+        self.limit(queue)
         self.scripts.reserved += self.scripts.needs(queue.record)
         self._note_hooks(queue)
         if self._departed_count:
             queue.departed = {}
+
+    def _link(self, queue: QueueState, there: QueueState | None) -> None:
+        """Have a queue know its dead-letter queue, whichever of them comes or goes."""
+        source = self.queues.get(queue.record.source)
+        if source is not None:
+            source.dead_letters = there
+        elif there is not None:
+            queue.dead_letters = self.queues.get(dead_letter_name(queue.name))
+
+    def limit(self, queue: QueueState) -> bool:
+        """Have a queue go by its own limits and those of its owner. Returns whether its bytes have to be counted."""
+        return queue.capacity.limit(limits_of(queue.record, self.access))
+
+    def hold(self, staged: StagedBatch, sign: int) -> None:
+        """Count what a call has staged in the queues that it is for, or no longer (-1)."""
+        for share in staged.shares:
+            queue = self.queues.get(share.queue)
+            if queue is not None and queue.record.created_at == share.created_at:
+                queue.capacity.stage(sign * share.messages, sign * share.size)
 
     def configure(self, queue: QueueState, record: QueueRecord, hooks: Hooks | None) -> None:
         """Have a queue go by these settings and hooks from now on."""
@@ -103,6 +125,7 @@ class BrokerState:
     def remove(self, queue: QueueState) -> None:
         """Forget a queue."""
         del self.queues[queue.name]
+        self._link(queue, None)
         self.scripts.reserved -= self.scripts.needs(queue.record)
         self.scripts.broken.pop(queue.name, None)
         self.hooks_changed += 1

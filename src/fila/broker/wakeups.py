@@ -16,7 +16,7 @@ NEVER = 1 << 63
 class Wakeups:
     """Changed by whatever becomes durable, read by the engine."""
 
-    __slots__ = ("_freed", "_unfinished", "due_at", "wanted")
+    __slots__ = ("_freed", "_unfinished", "due_at", "overfull", "wanted")
 
     def __init__(self) -> None:
         self.wanted: dict[str, None] = {}
@@ -25,6 +25,8 @@ class Wakeups:
         """Queues in which there was more to look at than one tick may"""
         self.due_at = NEVER
         """No lease and no delay ends before this. Looked up anew when it has passed, not whenever one is settled."""
+        self.overfull: dict[str, None] = {}
+        """Queues that are to drop messages"""
         self._freed: dict[str, QueueState] = {}
         """Queues whose consumers have just got credit and in which nothing waits: only their ledgers are told
         (`note_idle`)"""
@@ -61,6 +63,11 @@ class Wakeups:
     def look_up_due(self, queues: Iterable[QueueState]) -> None:
         ends = ((queue.leases.next_expiry(), queue.schedule.next_due()) for queue in queues)
         self.due_at = min((end for pair in ends for end in pair if end is not None), default=NEVER)
+
+    def note_overfull(self, queue: QueueState) -> None:
+        """A queue holds more, or more of it can be dropped."""
+        if queue.overfull:
+            self.overfull[queue.name] = None
 
     def free_credit(self, queue: QueueState, number: int, count: int) -> None:
         """A consumer holds so many messages less."""

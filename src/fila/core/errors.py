@@ -3,6 +3,7 @@
 BrokerError
 ├── InvalidArgument      the request is wrong and will never succeed
 ├── LimitExceeded        the request exceeds a limit
+│   └── QueueFull        the queue holds as much as it may
 ├── QueueNotFound
 ├── QueueAlreadyExists
 ├── MessageNotFound      nobody holds the message under that lease
@@ -57,6 +58,10 @@ class InvalidArgument(BrokerError):
 
 class LimitExceeded(BrokerError):
     """The request exceeds a limit."""
+
+
+class QueueFull(LimitExceeded):
+    """The queue holds as much as it may."""
 
 
 class QueueNotFound(BrokerError):

@@ -32,6 +32,7 @@ TRANSITIONS: dict[tuple[State, str], State] = {
     (State.LEASED, "dead-letter"): State.READY,
     (State.READY, "redrive"): State.READY,
     (State.DELAYED, "redrive"): State.READY,
+    (State.READY, "overflow"): State.READY,
     (State.READY, "purge"): State.NONE,
     (State.DELAYED, "purge"): State.NONE,
     (State.DELAYED, "delete queue"): State.NONE,

@@ -8,15 +8,28 @@ Rules of this file:
   what one part staged is in order if its calls came in order. If they did not, the part gets new numbers.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import NamedTuple
 
 NONE_YET = -1
 
 BatchKey = tuple[str, int]
 """Part and sequence"""
+
+
+class Share(NamedTuple):
+    """What a call staged for one queue."""
+
+    queue: str
+    created_at: int
+    """When the queue was created: another one may have its name by now."""
+    messages: int
+    size: int
+    """Bytes of headers and payloads"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +41,8 @@ class StagedBatch:
     messages: int
     size: int
     """In bytes, as it is kept"""
-    queues: tuple[bytes, ...]
-    """Where its messages are, as the store names queues"""
+    shares: tuple[Share, ...]
+    """Where its messages are"""
 
     @property
     def end(self) -> int:
@@ -78,6 +91,18 @@ def in_turn(parts: Mapping[str, Sequence[Staged]], names: Sequence[str], moved: 
     kept = [entry for name in names if name not in moved for entry in parts.get(name, ())]
     last = [entry for name in names if name in moved for entry in parts.get(name, ())]
     return [*sorted(kept, key=lambda entry: entry[1].first), *last]
+
+
+class Ranges:
+    """Whether a number lies in one of many ranges, which are in order."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
+        self.starts = [start for start, _ in ranges]
+        self._ends = [end for _, end in ranges]
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self.starts, number) - 1
+        return at >= 0 and number < self._ends[at]
 
 
 FIRST_AHEAD = 86_400 * 10**9
@@ -144,10 +169,11 @@ class Transactions:
         committed = [batch for producer in self.producers.values() for _, batch in producer.publishing]
         return sorted((batch.first, batch.end) for batch in [*staged, *committed])
 
-    def drop(self, producer: Producer, number: int) -> None:
-        """Forget what was staged for a transaction."""
+    def drop(self, producer: Producer, number: int) -> list[StagedBatch]:
+        """Forget what was staged for a transaction. Returns it."""
         gone = producer.open.pop(number, None)
         if gone is not None:
             self.size -= gone.size
         if producer.last == NONE_YET and not producer.open:
             self.producers.pop(producer.name, None)
+        return list(gone.batches.values()) if gone is not None else []

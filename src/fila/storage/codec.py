@@ -48,6 +48,7 @@ _PART = Struct(">BQI")  # version, grant, members
 _STAGED = Struct(">BQQQII")  # version, first, bytes, expires at, targets, runs
 _STAGED_TARGET = Struct(">QII")  # created at, bytes of the lane, of the head
 _STAGED_RUN = Struct(">IQ?HI")  # target, delay, large, bytes of the dedup key, messages
+_STAGED_BODIES = 2  # the version that has the bytes of headers and payloads too
 _COMMIT = Struct(">BQQI")  # version, last, heard at, bytes of the names of parts that are being enqueued
 _RESULTS_LIMIT = 1_000_000  # the largest batch that can be configured
 
@@ -110,6 +111,11 @@ def head_of(record: bytes) -> bytes:
     return record[:size]
 
 
+def body_bytes(record: bytes) -> int:
+    """How many bytes its headers and payload have."""
+    return len(record) - len(head_of(record))
+
+
 def grant(record: GrantRecord) -> bytes:
     members, attempts = record.members, record.attempts
     head = _GRANT.pack(VERSION, record.token, record.expires_at, len(members), len(attempts))
@@ -157,19 +163,22 @@ def read_claim_part(value: bytes) -> tuple[int, "array[int]"]:
 
 
 def staged(record: StagedRecord) -> bytes:
-    head = _STAGED.pack(VERSION, record.first, record.size, record.expires_at, len(record.targets), len(record.runs))
-    packed = [head]
+    counts = len(record.targets), len(record.runs)
+    packed = [_STAGED.pack(_STAGED_BODIES, record.first, record.size, record.expires_at, *counts)]
     for lane, created_at, opening in record.targets:
         packed += (_STAGED_TARGET.pack(created_at, len(lane), len(opening)), lane, opening)
-    for target, delay_ms, large, dedup_key, sizes in record.runs:
+    for target, delay_ms, large, dedup_key, sizes, bodies in record.runs:
         key = dedup_key.encode()
         head = _STAGED_RUN.pack(target, delay_ms, large, len(key), len(sizes))
-        packed += (head, key, pack(f">{len(sizes)}I", *sizes))
+        packed += (head, key, pack(f">{2 * len(sizes)}I", *sizes, *bodies))
     return b"".join(packed)
 
 
 def read_staged(value: bytes) -> StagedRecord:
-    first, size, expires_at, target_count, run_count = _unpack(_STAGED, value[: _STAGED.size], "a staged call")
+    """Version 1 has the sizes of payloads alone: headers count as nothing."""
+    version = _STAGED_BODIES if value[:1] == bytes([_STAGED_BODIES]) else VERSION
+    opening = _MARK + value[1 : _STAGED.size] if version == _STAGED_BODIES else value[: _STAGED.size]
+    first, size, expires_at, target_count, run_count = _unpack(_STAGED, opening, "a staged call")
     targets: list[StagedTarget] = []
     runs: list[StagedRun] = []
     at = _STAGED.size
@@ -183,8 +192,9 @@ def read_staged(value: bytes) -> StagedRecord:
             target, delay_ms, large, key_bytes, count = _STAGED_RUN.unpack_from(value, at)
             at += _STAGED_RUN.size + key_bytes
             dedup_key = value[at - key_bytes : at].decode()
-            runs.append(StagedRun(target, delay_ms, large, dedup_key, unpack_from(f">{count}I", value, at)))
-            at += 4 * count
+            kept = unpack_from(f">{version * count}I", value, at)
+            runs.append(StagedRun(target, delay_ms, large, dedup_key, kept[:count], kept[-count:]))
+            at += 4 * len(kept)
             if target >= target_count or not count or (dedup_key and count > 1):
                 raise ValueError("a run that cannot be")
     except (error, ValueError) as cause:

@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+REJECT = "reject"
+"""A full queue refuses messages."""
+DROP_OLDEST = "drop-oldest"
+"""A full queue moves its oldest messages to its dead-letter queue."""
+OVERFLOWS = (REJECT, DROP_OLDEST)
+
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord:
@@ -33,6 +39,14 @@ class QueueRecord:
     """Of a dead-letter queue: the queue whose dead letters it holds."""
     paused: bool = False
     """Whether nothing is delivered."""
+    max_depth: int = 0
+    """0 means no limit."""
+    max_bytes: int = 0
+    """0 means no limit."""
+    overflow: str = REJECT
+    """What happens to a message that comes when the queue is full, or to those that wait: `OVERFLOWS`."""
+    owner: str = ""
+    """The principal that created it. Empty: nobody in particular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +102,8 @@ class StagedRun(NamedTuple):
     dedup_key: str
     sizes: Sequence[int]
     """Bytes of their payloads"""
+    bodies: Sequence[int]
+    """Bytes of their headers and payloads"""
 
 
 @dataclass(frozen=True, slots=True)
