@@ -309,13 +309,37 @@ class BrokerMachine(RuleBasedStateMachine):
 
     # What clients do. Everything waits for the next tick.
 
-    @initialize(batch=good_specs, max_in_flight=st.integers(1, 4), reports=st.booleans())
-    def at_work(self, batch: list[Spec], max_in_flight: int, reports: bool) -> None:
+    @initialize(
+        batch=good_specs,
+        max_in_flight=st.integers(1, 4),
+        reports=st.booleans(),
+        limits=st.sampled_from([None, None, (3, 0, "reject"), (3, 0, "drop-oldest"), (0, 5, "drop-oldest")]),
+    )
+    def at_work(
+        self, batch: list[Spec], max_in_flight: int, reports: bool, limits: tuple[int, int, str] | None
+    ) -> None:
         for name in QUEUES[:2]:
             self.create_queue(name)
             self.tick(0)
-            self.join(name, max_in_flight, 0, reports)
+            if name == "a" and limits is not None:
+                self.limit_queue(name, *limits, ticks=1)
+            else:
+                self.join(name, max_in_flight, 0, reports)
         self.enqueue(batch, "", 0, 2)
+
+    @rule(
+        name=st.sampled_from(QUEUES[:2]),
+        batch=st.lists(
+            st.tuples(st.sampled_from("xyz"), st.sampled_from([5, 0, 9]), st.sampled_from(["", "t"])),
+            min_size=2,
+            max_size=5,
+        ),
+        ticks=ticks,
+    )
+    def flood(self, name: str, batch: list[tuple[str, int, str]], ticks: int) -> None:
+        """Messages that nothing is wrong with, all for one queue."""
+        self.send_batch("", 0, [(name, key, "", priority, 0, "", throttle, "") for key, priority, throttle in batch])
+        self.tick_on(ticks)
 
     @rule(name=st.sampled_from([*QUEUES, "", "new\nline", "much-too-long-a-name", " x"]))
     def create_queue(self, name: str) -> None:

@@ -109,6 +109,19 @@ class HookFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class CapacityStats:
+    """What a queue holds, and what it may hold; 0 for no limit."""
+
+    messages: int
+    bytes: int
+    staged_messages: int
+    staged_bytes: int
+    max_depth: int
+    max_bytes: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStats:
     """A queue in detail."""
 
@@ -131,6 +144,7 @@ class QueueStats:
     """Deliveries of keys that are no longer remembered."""
     waits: WaitSums
     hooks: list[HookFigures]
+    capacity: CapacityStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +238,20 @@ def look(queue: QueueState, order: KeyOrder, now: int) -> Iterator[QueueStats | 
         forgotten=max(0, queue.counters.delivered - totals.delivered),
         waits=deepcopy(queue.ledger.sums),
         hooks=_hook_figures(queue.hooks, now),
+        capacity=_capacity(queue),
+    )
+
+
+def _capacity(queue: QueueState) -> CapacityStats:
+    held, limits = queue.capacity, queue.capacity.limits
+    return CapacityStats(
+        messages=held.messages,
+        bytes=held.bytes,
+        staged_messages=held.staged,
+        staged_bytes=held.staged_bytes,
+        max_depth=limits.max_depth if limits is not None else 0,
+        max_bytes=limits.max_bytes if limits is not None else 0,
+        owner=queue.record.owner,
     )
 
 

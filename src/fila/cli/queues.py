@@ -122,6 +122,23 @@ SETTINGS = (
         metavar="BYTES",
         help="Limit the memory of the script to BYTES.",
     ),
+    click.option(
+        "--max-depth",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Hold at most N messages: ready, delayed, leased and staged ones; 0 means no limit.",
+    ),
+    click.option(
+        "--max-bytes",
+        type=click.IntRange(min=0),
+        metavar="BYTES",
+        help="Hold at most BYTES of headers and payloads; 0 means no limit.",
+    ),
+    click.option(
+        "--overflow",
+        type=click.Choice(["reject", "drop-oldest"]),
+        help="What a full queue does: refuse messages, or move the oldest ones to the dead-letter queue.",
+    ),
 )
 
 
@@ -151,6 +168,7 @@ Examples:
   fila queue create api --throttle-header provider
   fila queue create jobs --script policy.lua
   fila queue create jobs --on-enqueue place.lua --on-failure retry.lua
+  fila queue create events --max-depth 100000 --max-bytes 500000000 --overflow drop-oldest
   fila queue create orders --if-not-exists"""
 )
 @click.argument("name")
@@ -180,6 +198,7 @@ def create(session: Session, /, name: str, if_not_exists: bool, **options: Any) 
 Examples:
   fila queue update orders --max-attempts 5
   fila queue update orders --script policy.lua
+  fila queue update orders --max-depth 10000
   fila queue update orders --no-script"""
 )
 @click.argument("name")

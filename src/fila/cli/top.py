@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BAR = 20
 """Cells of a bar."""
+NEARLY_FULL = 0.9
+"""The part of its limit from which on a queue is shown in red."""
 
 
 @click.command(
@@ -214,6 +216,7 @@ def _queue_screen(samples: Samples, now: Sample, name: str) -> RenderableType:
         ("delayed", info.delayed),
         ("in flight", info.in_flight),
         ("dead", stats.counters.dead_lettered),
+        *([] if stats.capacity.used is None else [("% full", round(100 * stats.capacity.used))]),
     ):
         flow.append(f"{label} ", "dim").append(f"{value:,}   ", "bold")
     parts += [flow, _warning(stats), _text("")]
@@ -278,6 +281,8 @@ def _warning(stats: QueueStats) -> RenderableType:
         return _text("The queue is paused.", "bold yellow")
     if info.depth and not info.consumers:
         return _text("The queue has messages but no consumers.", "bold red")
+    if stats.capacity.used is not None and stats.capacity.used >= NEARLY_FULL:
+        return _text(f"The queue is {stats.capacity.used:.0%} full.", "bold red")
     if stats.script_error:
         return _text(f"The script cannot be loaded: {stats.script_error}", "bold red")
     bypassed = [one for one in stats.hooks if one.bypassed_until is not None]

@@ -13,6 +13,7 @@ from fila.cli import output
 
 if TYPE_CHECKING:
     from fila.client import (
+        CapacityStats,
         GroupStats,
         HookStats,
         KeyStats,
@@ -41,6 +42,9 @@ _CONFIG = (
     "script",
     "script_timeout_ms",
     "script_memory_bytes",
+    "max_depth",
+    "max_bytes",
+    "overflow",
 )
 _COUNTERS = (
     "enqueued",
@@ -52,6 +56,8 @@ _COUNTERS = (
     "dead_lettered",
     "redriven",
     "purged",
+    "refused",
+    "dropped",
 )
 _KEY = ("fairness_key", "weight", "pending", "delivered", "deficit", "share", "entitlement", "parked")
 _CONSUMER = ("number", "in_flight", "max_in_flight", "credit")
@@ -92,6 +98,7 @@ def stats_json(stats: QueueStats) -> dict[str, Any]:
         "waiting_for_hooks": stats.waiting_for_hooks,
         "script_error": stats.script_error,
         "forgotten_delivered": stats.forgotten_delivered,
+        "capacity": asdict(stats.capacity) | {"used": stats.capacity.used},
         "keys": [
             _fields(key, _KEY)
             | {"oldest_at": _iso(key.oldest_at), "waits": asdict(key.waits) if key.waits is not None else None}
@@ -129,6 +136,7 @@ def show_stats(stats: QueueStats) -> None:
                 f"in {summary.dead_letter_queue}" if summary.dead_letter_queue else "this is a dead-letter queue",
             ),
             ("created", output.moment(stats.created_at)),
+            *_capacity(stats.capacity),
         ]
     )
     _section("\nSettings")
@@ -163,6 +171,18 @@ def show_stats(stats: QueueStats) -> None:
             f"Showing {len(stats.keys):,} of {stats.total_keys:,} keys. Use --keys N and --offset N for others.",
             err=True,
         )
+
+
+def _capacity(held: CapacityStats) -> list[tuple[str, str | int]]:
+    """What of its limits a queue uses."""
+    rows: list[tuple[str, str | int]] = [("owner", held.owner)] if held.owner else []
+    staged = f" and {held.staged_messages:,} staged" if held.staged_messages else ""
+    if held.max_depth:
+        part = held.messages / held.max_depth
+        rows.append(("max depth used", f"{part:.0%}: {held.messages:,}{staged} of {held.max_depth:,} messages"))
+    if held.max_bytes:
+        rows.append(("max bytes used", f"{held.bytes / held.max_bytes:.0%}: {held.bytes:,} of {held.max_bytes:,}"))
+    return rows
 
 
 def _show_hooks(stats: QueueStats) -> None:
@@ -235,10 +255,17 @@ def show_config(config: QueueConfig) -> None:
             ("quantum", config.quantum),
             ("dedup window", output.duration(config.dedup_window_ms)),
             ("max attempts", config.max_attempts or "no limit"),
+            ("limit", _limit(config)),
             ("retry", _retry(config)),
             ("script", _script(config)),
         ]
     )
+
+
+def _limit(config: QueueConfig) -> str:
+    limits = [f"{config.max_depth:,} messages"] if config.max_depth else []
+    limits += [f"{config.max_bytes:,} bytes"] if config.max_bytes else []
+    return f"{' and '.join(limits)}, then {config.overflow}" if limits else "none"
 
 
 def _retry(config: QueueConfig) -> str:

@@ -31,6 +31,7 @@ from fila.client.errors import (
     NotStagedError,
     PermissionDeniedError,
     QueueAlreadyExistsError,
+    QueueFullError,
     QueueNotFoundError,
     TLSError,
     UnavailableError,
@@ -45,6 +46,7 @@ from fila.client.queues import QueueConfig, QueueInfo, QueueSettings
 from fila.client.read_queue import ReadOptions
 from fila.client.server_info import ServerInfo, ServerStore, ServerTls
 from fila.client.stats import (
+    CapacityStats,
     ConsumerStats,
     GroupStats,
     HookStats,
@@ -74,6 +76,7 @@ __all__ = [
     "AuditOptions",
     "Auth",
     "BlockingAuth",
+    "CapacityStats",
     "CertificateRuleInfo",
     "ClaimInfo",
     "ClaimLostError",
@@ -121,6 +124,7 @@ __all__ = [
     "QueueAlreadyExistsError",
     "QueueConfig",
     "QueueCounters",
+    "QueueFullError",
     "QueueInfo",
     "QueueNotFoundError",
     "QueueSettings",

@@ -11,6 +11,7 @@ FilaError
 |   +-- FencedError           a reader with a higher epoch has taken the group over
 |   +-- NotStagedError        the broker lacks staged messages of a transaction
 +-- LimitExceededError        a size limit, or backpressure of the broker
+|   +-- QueueFullError        the queue holds as much as it may
 +-- UnavailableError          the broker cannot be reached or is shutting down
 +-- TLSError                  there is no secure connection: the text says which check failed
 +-- FilaTimeoutError          no answer in time (also a TimeoutError); the request may or may not have been carried out
@@ -68,6 +69,10 @@ class NotStagedError(FailedPreconditionError):
 
 class LimitExceededError(FilaError):
     """A size limit was exceeded, or the broker applies backpressure."""
+
+
+class QueueFullError(LimitExceededError):
+    """The queue holds as much as it may. Retry when messages were settled."""
 
 
 class UnavailableError(FilaError):
@@ -133,6 +138,9 @@ _BY_CODE: Mapping[StatusCode, type[FilaError]] = {
     StatusCode.UNAUTHENTICATED: PermissionDeniedError,
 }
 
+#: What the text of a refusal says when a queue is full.
+_FULL = " is full: "
+
 #: The broker sets this trailing metadata on every refusal.
 REFUSAL_MARK = "fila-error"
 
@@ -141,15 +149,20 @@ _BY_MARK: Mapping[str, type[FilaError]] = {
     "ClaimLost": ClaimLostError,
     "Fenced": FencedError,
     "NotStaged": NotStagedError,
+    "QueueFull": QueueFullError,
 }
 
 _NOT_FOUND: Mapping[str, type[FilaError]] = {"queue": QueueNotFoundError, "config": ConfigNotFoundError}
 
 
 def from_status(code: StatusCode, text: str) -> FilaError:
-    """The error for a status. The first word of a NOT_FOUND says what was not found."""
+    """The error for a status. The first word of a NOT_FOUND says what was not found, and that of a RESOURCE_EXHAUSTED
+    whether it is a queue that is full: messages of a batch have no metadata of their own.
+    """
     if code is StatusCode.NOT_FOUND:
         return _NOT_FOUND.get(text.partition(" ")[0], MessageNotFoundError)(text)
+    if code is StatusCode.RESOURCE_EXHAUSTED and text.startswith("queue ") and _FULL in text:
+        return QueueFullError(text)
     return _BY_CODE.get(code, InternalError)(text or code.name)
 
 

@@ -67,6 +67,12 @@ class QueueSettings(TypedDict, total=False):
     #: Limits of a script: the time of one call of a hook, and the memory that the script may use.
     script_timeout_ms: int | None
     script_memory_bytes: int | None
+    #: How many messages the queue may hold: ready, delayed, leased and staged ones; 0 means no limit.
+    max_depth: int | None
+    #: How many bytes their headers and payloads may have; 0 means no limit.
+    max_bytes: int | None
+    #: What a full queue does: "reject" refuses messages, "drop-oldest" moves the oldest ones to the dead-letter queue.
+    overflow: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,9 @@ class QueueConfig:
     script: str
     script_timeout_ms: int
     script_memory_bytes: int
+    max_depth: int = 0
+    max_bytes: int = 0
+    overflow: str = "reject"
 
 
 class QueueCalls(AdminCalls):

@@ -114,6 +114,34 @@ class QueueCounters:
     #: Moved from a dead-letter queue back to its queue; counted in both.
     redriven: int
     purged: int
+    #: Refused because the queue was full.
+    refused: int = 0
+    #: Moved to the dead-letter queue because the queue was full, or removed from a full dead-letter queue.
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityStats:
+    """What a queue holds, and what it may hold. A limit of 0 means none."""
+
+    #: Ready, delayed and leased messages.
+    messages: int = 0
+    #: Of their headers and payloads; 0 when bytes are not limited.
+    bytes: int = 0
+    #: Staged for transactions that are not enqueued yet.
+    staged_messages: int = 0
+    staged_bytes: int = 0
+    #: The limits that apply: the lower ones of the queue's own and its owner's.
+    max_depth: int = 0
+    max_bytes: int = 0
+    #: The principal that created the queue; empty when that is not known.
+    owner: str = ""
+
+    @property
+    def used(self) -> float | None:
+        """The part of the limit that is used, of the one that is nearer; None when there is none."""
+        parts = ((self.messages, self.max_depth), (self.bytes, self.max_bytes))
+        return max((held / limit for held, limit in parts if limit), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +205,7 @@ class QueueStats:
     script_error: str = ""
     #: How many of `counters.delivered` belong to fairness keys that the broker no longer remembers.
     forgotten_delivered: int = 0
+    capacity: CapacityStats = CapacityStats()
 
 
 class StatsCalls(AdminCalls):
@@ -222,6 +251,7 @@ def _stats(response: admin_pb2.GetStatsResponse) -> QueueStats:
         waiting_for_hooks=response.waiting_for_hooks,
         script_error=response.script_error,
         forgotten_delivered=response.forgotten_delivered,
+        capacity=_same(CapacityStats, response.capacity),
     )
 
 

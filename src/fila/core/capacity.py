@@ -94,6 +94,15 @@ class Capacity:
         messages = self.messages - limits.max_depth if limits.max_depth else 0
         return max(0, messages), max(0, self.bytes - limits.max_bytes if limits.max_bytes else 0)
 
+    @property
+    def used(self) -> float | None:
+        """The part of the limit that is used, of the one that is nearer; None when there is none."""
+        limits = self.limits
+        if limits is None:
+            return None
+        parts = ((self.messages, limits.max_depth), (self.bytes, limits.max_bytes))
+        return max(held / limit for held, limit in parts if limit)
+
     def room(self, droppable: int | None = None) -> "Room | None":
         """What the queue takes in one tick; None for anything. More, if it may be over its limit until so many messages
         were dropped.

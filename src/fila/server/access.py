@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import structlog
 
-from fila.auth.allowance import CALLS, Allowance
+from fila.auth.allowance import CALLS, CONNECTIONS, Allowance
 from fila.auth.callers import Caller
 from fila.auth.failed_logins import FailedLogins
 from fila.auth.patterns import EVERY
@@ -28,6 +28,7 @@ from fila.broker.commands import AckGroup, ChangeAccess, ExtendGroup, Failure, I
 from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, UnknownSigner, quoted
 from fila.core.ids import NS_PER_MS
 from fila.server.access_table import Resource, Rule
+from fila.server.connections import Connections
 from fila.server.recognition import Recognition, Tokens
 from fila.server.types import ServerCall
 from fila.wire.certificate import PeerCertificate
@@ -180,6 +181,7 @@ class Gate:
         self._failed = FailedLogins()
         self._calls: Counter[str] = Counter()
         """Open calls of principals"""
+        self._connections = Connections()
         self._allowances: dict[str, Allowance] = {}
         """Of principals that have limits and have sent something since rights were changed"""
         self.now = broker.now
@@ -188,14 +190,16 @@ class Gate:
         self._next_expiry = self._registry.next_expiry(broker.now())
 
     def enter(self, call: ServerCall) -> Access:
-        """Who calls. Raises Unauthenticated, ProviderAway, or LimitExceeded for too many open calls."""
+        """Who calls. Raises Unauthenticated, ProviderAway, or LimitExceeded for too many open calls or connections."""
         caller = None
         if self._registry.enforced:
             caller = self._recognition.recognise(_authorization(call), call.peer_certificate)
             known = self._registry.principals.get(caller.principal)
-            most = None if known is None else known.limits.get(CALLS)
+            limits = {} if known is None else known.limits
+            most = limits.get(CALLS)
             if most is not None and self._calls[caller.principal] >= most:
                 raise exceeded(self._registry, caller.principal, CALLS)
+            self._connections.enter(caller.principal, limits.get(CONNECTIONS), call)
             self._calls[caller.principal] += 1
             self._note_expiry(caller)
         access = self._open[call] = Access(self._registry, caller, call.peer(), self)

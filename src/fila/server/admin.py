@@ -51,7 +51,8 @@ class FilaAdmin:
         self._lua = lua
 
     async def create_queue(self, request: pb.CreateQueueRequest, call: ServerCall) -> pb.CreateQueueResponse:
-        record = read_queue(request, self._defaults, self._lua, self._broker.now())
+        owner = self._gate.of(call).principal
+        record = read_queue(request, self._defaults, self._lua, self._broker.now(), owner)
         await self._broker.create_queue(record, self._origin(call))
         return pb.CreateQueueResponse(queue_id=record.name)
 

@@ -4,15 +4,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
-from fila.core.errors import InvalidArgument
+from fila.core.errors import InvalidArgument, quoted
 from fila.core.policy import MAX_THROTTLE_KEYS
-from fila.storage.records import QueueRecord
+from fila.storage.records import OVERFLOWS, QueueRecord
 from fila.v1 import admin_pb2 as pb
 
 MAX_HEADER_NAME_BYTES = 255
 MAX_QUANTUM = 1_000_000
 MAX_TIMEOUT_MS = 365 * DAY_MS
 MAX_ATTEMPTS = 1_000_000
+MAX_HELD = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ NUMBERS = {
     "retry_jitter": _Range(0, 1),
     "script_timeout_ms": _Range(1, 1000),
     "script_memory_bytes": _Range(64 << 10, 64 << 20),
+    "max_depth": _Range(0, MAX_HELD),
+    "max_bytes": _Range(0, MAX_HELD),
 }
 HEADERS = ("fairness_header", "weight_header", "cost_header")
 
@@ -62,7 +65,15 @@ def read_settings(config: pb.QueueConfig) -> dict[str, Any]:
         settings["throttle_headers"] = names
     if config.HasField("script"):
         settings["script"] = config.script
+    if config.HasField("overflow"):
+        settings["overflow"] = _read_overflow(config.overflow)
     return settings
+
+
+def _read_overflow(text: str) -> str:
+    if text not in OVERFLOWS:
+        raise InvalidArgument(f"overflow must be {' or '.join(map(quoted, OVERFLOWS))}, not {quoted(text)}")
+    return text
 
 
 def _check_header(setting: str, name: str) -> None:
@@ -70,7 +81,9 @@ def _check_header(setting: str, name: str) -> None:
         raise InvalidArgument(f"{setting} must not exceed {MAX_HEADER_NAME_BYTES} bytes")
 
 
-def read_queue(request: pb.CreateQueueRequest, defaults: SchedulerConfig, lua: LuaConfig, now: int) -> QueueRecord:
+def read_queue(
+    request: pb.CreateQueueRequest, defaults: SchedulerConfig, lua: LuaConfig, now: int, owner: str = ""
+) -> QueueRecord:
     """The queue that is asked for, every default filled in. Raises InvalidArgument."""
     settings = {
         "visibility_timeout_ms": defaults.visibility_timeout_ms,
@@ -79,11 +92,12 @@ def read_queue(request: pb.CreateQueueRequest, defaults: SchedulerConfig, lua: L
         "script_timeout_ms": lua.timeout_ms,
         "script_memory_bytes": lua.memory_bytes,
     }
-    return QueueRecord(name=request.name, created_at=now, **(settings | read_settings(request.config)))
+    given = settings | read_settings(request.config)
+    return QueueRecord(name=request.name, created_at=now, owner=owner, **given)
 
 
 def write_settings(record: QueueRecord) -> pb.QueueConfig:
     config = pb.QueueConfig(throttle_headers=pb.HeaderNames(names=record.throttle_headers))
-    for name in (*NUMBERS, *HEADERS, "script"):
+    for name in (*NUMBERS, *HEADERS, "script", "overflow"):
         setattr(config, name, getattr(record, name))
     return config

@@ -1,6 +1,7 @@
 """What operators are told of a queue: figures, why a message waits, and what a hook would decide."""
 
 import asyncio
+from dataclasses import asdict
 
 from fila.broker.dry_run import TriedMessage
 from fila.broker.explain import Explanation
@@ -101,7 +102,10 @@ def _write_all_but_keys(stats: QueueStats) -> pb.GetStatsResponse:
             dead_lettered=counters.dead_lettered,
             redriven=counters.redriven,
             purged=counters.purged,
+            refused=counters.refused,
+            dropped=counters.dropped,
         ),
+        capacity=pb.CapacityStats(**asdict(stats.capacity)),
     )
 
 

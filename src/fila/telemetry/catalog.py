@@ -30,6 +30,12 @@ MESSAGES = {
         ("dead_lettered", "dead_lettered", "Messages moved to the dead-letter queue"),
         ("redriven", "redriven", "Dead letters moved back to their queue; counted in both queues"),
         ("purged", "purged", "Messages removed by a purge"),
+        ("refused", "refused", "Messages refused because the queue was full"),
+        (
+            "dropped",
+            "dropped",
+            "Messages dropped because the queue was full",
+        ),
     )
 }
 
@@ -49,6 +55,12 @@ OLDEST = Metric(
     _QUEUE,
     "Age of the oldest message that waits and is not delayed; 0 if there is none",
     "s",
+)
+USED = Metric(
+    "fila.queue.used",
+    MetricType.GAUGE,
+    _QUEUE,
+    "Part of max_depth or max_bytes that is used, of the nearer one, 1 when full; only of queues that are limited",
 )
 CONSUMERS = Metric("fila.queue.consumers", MetricType.GAUGE, _QUEUE, "Consumers with an open stream", "{consumer}")
 PAUSED = Metric("fila.queue.paused", MetricType.GAUGE, _QUEUE, "1 while the queue is paused")
@@ -231,6 +243,7 @@ CATALOG: tuple[Metric, ...] = (
     SUSPECTS,
     LEASES,
     OLDEST,
+    USED,
     CONSUMERS,
     CREDIT,
     PAUSED,

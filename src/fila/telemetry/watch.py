@@ -71,7 +71,7 @@ class Watch:
         self._clock = clock
         self._bounds = bounds
         self._named: dict[QueueState, _Tallies] = {}
-        self._others: OtherSeries[QueueState, Metric] = OtherSeries(frozenset({catalog.OLDEST}))
+        self._others: OtherSeries[QueueState, Metric] = OtherSeries(frozenset({catalog.OLDEST, catalog.USED}))
         self._throttles = ThrottleWatch(state.throttles, bounds.throttles)
         self._version = version("fila")
         state.count_departed()
@@ -188,7 +188,8 @@ def _measure(queue: QueueState, scan: _Scan, now: int) -> tuple[dict[Metric, int
         catalog.PARKED_KEYS: queue.drr.parked,
         catalog.OLDEST: 0.0 if scan.oldest is None else _age(scan.oldest, now),
     }
-    return counts, levels
+    used = queue.capacity.used
+    return counts, levels if used is None else levels | {catalog.USED: used}
 
 
 def _put(samples: Samples, queue: str, counts: dict[Metric, int], levels: dict[Metric, float]) -> None:

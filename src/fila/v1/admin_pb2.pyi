@@ -64,7 +64,7 @@ JOURNAL_KIND_CONFIGURED: JournalKind
 JOURNAL_KIND_RELEASED: JournalKind
 
 class QueueConfig(_message.Message):
-    __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms", "throttle_headers", "cost_header", "max_attempts", "retry_delay_ms", "retry_backoff", "retry_max_delay_ms", "retry_jitter", "script", "script_timeout_ms", "script_memory_bytes")
+    __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms", "throttle_headers", "cost_header", "max_attempts", "retry_delay_ms", "retry_backoff", "retry_max_delay_ms", "retry_jitter", "script", "script_timeout_ms", "script_memory_bytes", "max_depth", "max_bytes", "overflow")
     VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_HEADER_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_HEADER_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +80,9 @@ class QueueConfig(_message.Message):
     SCRIPT_FIELD_NUMBER: _ClassVar[int]
     SCRIPT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     SCRIPT_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OVERFLOW_FIELD_NUMBER: _ClassVar[int]
     visibility_timeout_ms: int
     fairness_header: str
     weight_header: str
@@ -95,7 +98,10 @@ class QueueConfig(_message.Message):
     script: str
     script_timeout_ms: int
     script_memory_bytes: int
-    def __init__(self, visibility_timeout_ms: _Optional[int] = ..., fairness_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., quantum: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ..., throttle_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., cost_header: _Optional[str] = ..., max_attempts: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_max_delay_ms: _Optional[int] = ..., retry_jitter: _Optional[float] = ..., script: _Optional[str] = ..., script_timeout_ms: _Optional[int] = ..., script_memory_bytes: _Optional[int] = ...) -> None: ...
+    max_depth: int
+    max_bytes: int
+    overflow: str
+    def __init__(self, visibility_timeout_ms: _Optional[int] = ..., fairness_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., quantum: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ..., throttle_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., cost_header: _Optional[str] = ..., max_attempts: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_max_delay_ms: _Optional[int] = ..., retry_jitter: _Optional[float] = ..., script: _Optional[str] = ..., script_timeout_ms: _Optional[int] = ..., script_memory_bytes: _Optional[int] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., overflow: _Optional[str] = ...) -> None: ...
 
 class HeaderNames(_message.Message):
     __slots__ = ("names",)
@@ -196,7 +202,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ..., sort: _Optional[str] = ..., offset: _Optional[int] = ..., key_prefix: _Optional[str] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys", "waits", "groups", "hooks", "waiting_for_hooks", "script_error", "forgotten_delivered")
+    __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys", "waits", "groups", "hooks", "waiting_for_hooks", "script_error", "forgotten_delivered", "capacity")
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +221,7 @@ class GetStatsResponse(_message.Message):
     WAITING_FOR_HOOKS_FIELD_NUMBER: _ClassVar[int]
     SCRIPT_ERROR_FIELD_NUMBER: _ClassVar[int]
     FORGOTTEN_DELIVERED_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_FIELD_NUMBER: _ClassVar[int]
     summary: QueueSummary
     config: QueueConfig
     created_at: _timestamp_pb2.Timestamp
@@ -233,7 +240,26 @@ class GetStatsResponse(_message.Message):
     waiting_for_hooks: int
     script_error: str
     forgotten_delivered: int
-    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ..., waits: _Optional[_Union[WaitStats, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[GroupStats, _Mapping]]] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ..., waiting_for_hooks: _Optional[int] = ..., script_error: _Optional[str] = ..., forgotten_delivered: _Optional[int] = ...) -> None: ...
+    capacity: CapacityStats
+    def __init__(self, summary: _Optional[_Union[QueueSummary, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., scheduler: _Optional[_Union[SchedulerStats, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[KeyStats, _Mapping]]] = ..., counters: _Optional[_Union[QueueCounters, _Mapping]] = ..., runnable: _Optional[int] = ..., oldest_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deliveries_per_second: _Optional[float] = ..., consumers: _Optional[_Iterable[_Union[ConsumerStats, _Mapping]]] = ..., throttles: _Optional[_Iterable[_Union[ThrottleStats, _Mapping]]] = ..., total_keys: _Optional[int] = ..., waits: _Optional[_Union[WaitStats, _Mapping]] = ..., groups: _Optional[_Iterable[_Union[GroupStats, _Mapping]]] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ..., waiting_for_hooks: _Optional[int] = ..., script_error: _Optional[str] = ..., forgotten_delivered: _Optional[int] = ..., capacity: _Optional[_Union[CapacityStats, _Mapping]] = ...) -> None: ...
+
+class CapacityStats(_message.Message):
+    __slots__ = ("messages", "bytes", "staged_messages", "staged_bytes", "max_depth", "max_bytes", "owner")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    STAGED_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    STAGED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    messages: int
+    bytes: int
+    staged_messages: int
+    staged_bytes: int
+    max_depth: int
+    max_bytes: int
+    owner: str
+    def __init__(self, messages: _Optional[int] = ..., bytes: _Optional[int] = ..., staged_messages: _Optional[int] = ..., staged_bytes: _Optional[int] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class HookStats(_message.Message):
     __slots__ = ("hook", "calls", "failures", "breaker_opened", "bypassed", "bypassed_until", "last_error", "last_error_at", "seconds")
@@ -343,7 +369,7 @@ class ThrottleStats(_message.Message):
     def __init__(self, key: _Optional[str] = ..., limit: _Optional[str] = ..., tokens: _Optional[float] = ..., in_flight: _Optional[int] = ..., passed: _Optional[int] = ..., held_up: _Optional[int] = ..., parked_keys: _Optional[int] = ...) -> None: ...
 
 class QueueCounters(_message.Message):
-    __slots__ = ("enqueued", "delivered", "acked", "nacked", "expired", "returned", "dead_lettered", "redriven", "purged")
+    __slots__ = ("enqueued", "delivered", "acked", "nacked", "expired", "returned", "dead_lettered", "redriven", "purged", "refused", "dropped")
     ENQUEUED_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_FIELD_NUMBER: _ClassVar[int]
     ACKED_FIELD_NUMBER: _ClassVar[int]
@@ -353,6 +379,8 @@ class QueueCounters(_message.Message):
     DEAD_LETTERED_FIELD_NUMBER: _ClassVar[int]
     REDRIVEN_FIELD_NUMBER: _ClassVar[int]
     PURGED_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     enqueued: int
     delivered: int
     acked: int
@@ -362,7 +390,9 @@ class QueueCounters(_message.Message):
     dead_lettered: int
     redriven: int
     purged: int
-    def __init__(self, enqueued: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., nacked: _Optional[int] = ..., expired: _Optional[int] = ..., returned: _Optional[int] = ..., dead_lettered: _Optional[int] = ..., redriven: _Optional[int] = ..., purged: _Optional[int] = ...) -> None: ...
+    refused: int
+    dropped: int
+    def __init__(self, enqueued: _Optional[int] = ..., delivered: _Optional[int] = ..., acked: _Optional[int] = ..., nacked: _Optional[int] = ..., expired: _Optional[int] = ..., returned: _Optional[int] = ..., dead_lettered: _Optional[int] = ..., redriven: _Optional[int] = ..., purged: _Optional[int] = ..., refused: _Optional[int] = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class SchedulerStats(_message.Message):
     __slots__ = ("quantum", "round", "active_keys")

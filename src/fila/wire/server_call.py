@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, NoReturn, Protocol
 
 from fila.wire import status
@@ -112,6 +112,15 @@ class ServerCall:
     def peer_address(self) -> str:
         """The address of the caller without its port; empty when it is not known."""
         return self._protocol.address
+
+    @property
+    def connection(self) -> Hashable:
+        """What the calls of one connection have in common."""
+        return self._protocol
+
+    def on_disconnect(self, callback: Callable[[], None]) -> None:
+        """Have something called when the connection has ended; at once if it has."""
+        self._protocol.on_disconnect(callback)
 
     @property
     def peer_certificate(self) -> PeerCertificate | None:

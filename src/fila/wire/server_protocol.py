@@ -5,6 +5,7 @@ client's certificate expires.
 import asyncio
 import ssl
 import time
+from collections.abc import Callable
 from time import monotonic_ns
 from typing import Final, Protocol
 
@@ -69,6 +70,8 @@ class ServerProtocol(Http2Protocol):
         #: What the peer has shown of itself, and was verified.
         self.certificate: PeerCertificate | None = None
         self._certificate_timer: asyncio.TimerHandle | None = None
+        #: What is to be called when the connection has ended; None: it has.
+        self._on_lost: list[Callable[[], None]] | None = []
         #: Bytes that were written and that the peer has not read.
         self._unread = 0
         #: More is read at once from a peer whose frames are large.
@@ -111,6 +114,16 @@ class ServerProtocol(Http2Protocol):
         if self.connection.account is not None:
             self._quota.close(self.connection.account)
         self._server.disconnected(self, self.address)
+        callbacks, self._on_lost = self._on_lost, None
+        for callback in callbacks or ():
+            callback()
+
+    def on_disconnect(self, callback: Callable[[], None]) -> None:
+        """Have something called when the connection has ended; at once if it has."""
+        if self._on_lost is None:
+            callback()
+        else:
+            self._on_lost.append(callback)
 
     def _handle_new(self, event: StreamEvent) -> None:
         if isinstance(event, RequestReceived):

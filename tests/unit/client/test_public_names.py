@@ -10,14 +10,15 @@ from fila import client, testing
 
 NAMES = """
     TLS AckManyError AckedClaims AsyncClient AsyncConsumeMessage AsyncConsumer AsyncGroup AsyncJournalReader
-    AsyncTransaction AuditChange AuditEntry AuditOptions Auth BlockingAuth CertificateRuleInfo
+    AsyncTransaction AuditChange AuditEntry AuditOptions Auth BlockingAuth CapacityStats CertificateRuleInfo
     ClaimInfo ClaimLostError Client ClientClosedError ConfigNotFoundError
     ConsumeMessage Consumer ConsumerStats DeadLetter EnqueueDecision EnqueueManyError Explanation ExtendedClaims
     FailedAttempt FailedPreconditionError FailureDecision FencedError FilaError FilaTimeoutError Group GroupFloor
     GroupStats HookStats HookTrial Identity InternalError InvalidArgumentError JournalBatch JournalEntry
     JournalOptions JournalReader KeyInfo KeyStats LimitExceededError MessageFilter MessageNotFoundError NewKey
     NotStagedError OutgoingMessage PeekPage PeekedMessage PermissionDeniedError PrincipalInfo
-    QueueAlreadyExistsError QueueConfig QueueCounters QueueInfo QueueNotFoundError QueueSettings QueueStats
+    QueueAlreadyExistsError QueueConfig QueueCounters QueueFullError QueueInfo QueueNotFoundError QueueSettings
+    QueueStats
     ReadMessage ReadOptions RoleInfo SchedulerStats ServerInfo ServerStore ServerTls StagedPart TLSError
     ThrottleStats Transaction UnavailableError
     WaitReason WaitStats

@@ -8,7 +8,7 @@ from fila.storage.records import QueueRecord
 from fila.v1 import admin_pb2
 
 ON_THE_WIRE = {field.name for field in admin_pb2.QueueConfig.DESCRIPTOR.fields}
-OTHERS = {"throttle_headers", "script"}
+OTHERS = {"throttle_headers", "script", "overflow"}
 """Which have checks of their own"""
 
 

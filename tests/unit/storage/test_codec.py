@@ -2,6 +2,7 @@
 
 import json
 import string
+import struct
 from contextlib import suppress
 
 import pytest
@@ -224,12 +225,12 @@ def staged_records(draw):
     spots = draw(
         st.lists(st.builds(StagedTarget, st.binary(max_size=40), u64s, st.binary(max_size=20)), min_size=1, max_size=4)
     )
-    some_sizes = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=6).map(tuple)
-    one_size = st.tuples(st.integers(0, 2**32 - 1))
-    number = st.integers(0, len(spots) - 1)
-    run = st.builds(StagedRun, number, u64s, st.booleans(), st.just(""), some_sizes)
-    single = st.builds(StagedRun, number, u64s, st.booleans(), st.text(min_size=1, max_size=20), one_size)
-    runs = draw(st.lists(run | single, max_size=5))
+    pair = st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+    number, key = st.integers(0, len(spots) - 1), st.text(min_size=1, max_size=20)
+    run = st.tuples(number, u64s, st.booleans(), st.just(""), st.lists(pair, min_size=1, max_size=6))
+    single = st.tuples(number, u64s, st.booleans(), key, st.lists(pair, min_size=1, max_size=1))
+    drawn = draw(st.lists(run | single, max_size=5))
+    runs = [StagedRun(*about, *map(tuple, zip(*sizes, strict=True))) for *about, sizes in drawn]
     return StagedRecord(draw(u64s), draw(u64s), draw(u64s), spots, runs)
 
 
@@ -238,6 +239,14 @@ def test_what_is_staged_and_committed_is_read_back(number, parts, moved, record)
     assert codec.read_staged(codec.staged(record)) == record
     commit = CommitRecord(number, number, parts, moved)
     assert codec.read_commit(codec.commit(commit)) == commit
+
+
+def test_what_was_staged_before_bodies_were_counted_counts_its_payloads():
+    head = struct.pack(">BQQQII", 1, 7, 100, 9, 1, 1)
+    target = struct.pack(">QII", 3, 1, 1) + b"lh"
+    run = struct.pack(">IQ?HI", 0, 0, False, 0, 2) + struct.pack(">2I", 10, 20)
+    record = codec.read_staged(head + target + run)
+    assert record.runs == [StagedRun(0, 0, False, "", (10, 20), (10, 20))]
 
 
 @given(staged_records(), st.lists(u64s, min_size=1, max_size=4), st.data())
