@@ -183,7 +183,7 @@ class Queue:
         messages, size = len(self.messages), self.bytes
         droppable = sum(map(len, ready_of(self).values()))
         extra = OVER_MESSAGES if over and self.drop_oldest and messages - droppable < self.max_depth else 0
-        extra_bytes = OVER_BYTES if over and self.drop_oldest and droppable else 0
+        extra_bytes = OVER_BYTES if over and self.drop_oldest and (droppable or size < self.max_bytes) else 0
         return [
             self.max_depth + extra - messages if self.max_depth else 1000_000,
             self.max_bytes + extra_bytes - size if self.max_bytes else 1 << 40,

@@ -116,36 +116,35 @@ class Capacity:
             return
         held, held_bytes = (0, 0) if limits.drop_oldest else (self.messages, self.bytes)
         if limits.max_depth and held + self.staged + messages > limits.max_depth:
-            raise self.full(limits, size, in_bytes=False)
+            raise self.full(limits, self.messages + self.staged)
         if limits.max_bytes and held_bytes + self.staged_bytes + size > limits.max_bytes:
-            raise self.full(limits, size, in_bytes=True)
+            raise self.full(limits, self.bytes + self.staged_bytes, size)
 
-    def full(self, limits: QueueLimits, size: int, *, in_bytes: bool) -> QueueFull:
-        if in_bytes:
-            held = self.bytes + self.staged_bytes
-            what = f"{held} bytes, {size} more would exceed {limits.bytes_name}={limits.max_bytes}"
-        else:
-            what = f"{self.messages + self.staged} messages, {limits.depth_name}={limits.max_depth}"
+    def full(self, limits: QueueLimits, held: int, more_bytes: int | None = None) -> QueueFull:
+        """The refusal of a queue that holds so many messages, or bytes if that is what there are too many of."""
+        what = f"{held} messages, {limits.depth_name}={limits.max_depth}"
+        if more_bytes is not None:
+            what = f"{held} bytes, {more_bytes} more would exceed {limits.bytes_name}={limits.max_bytes}"
         return QueueFull(f"queue {quoted(self.name)} is full: it holds {what}; retry when some are settled")
 
 
 class Room:
     """How much more a queue takes in one tick. What leaves it in the same tick makes room in the next."""
 
-    __slots__ = ("_bytes", "_capacity", "_limits", "_messages", "measures", "refused")
+    __slots__ = ("_bytes", "_capacity", "_limits", "_messages", "_taken", "_taken_bytes", "measures", "refused")
 
     def __init__(self, capacity: Capacity, limits: QueueLimits, droppable: int | None) -> None:
         self._capacity = capacity
         self._limits = limits
         self.measures = capacity.sizes is not None
         """Whether the sizes of messages are to be known"""
-        self.refused = 0
+        self.refused = self._taken = self._taken_bytes = 0
         messages, size, over, over_bytes = capacity.messages, capacity.bytes, 0, 0
         if not limits.drop_oldest:
             messages, size = messages + capacity.staged, size + capacity.staged_bytes
         elif droppable is not None:
             over = OVER_MESSAGES if messages - droppable < limits.max_depth else 0
-            over_bytes = OVER_BYTES if droppable else 0
+            over_bytes = OVER_BYTES if droppable or size < limits.max_bytes else 0
         self._messages = limits.max_depth + over - messages if limits.max_depth else 1 << 62
         self._bytes = limits.max_bytes + over_bytes - size if limits.max_bytes else 1 << 62
 
@@ -161,6 +160,11 @@ class Room:
         if self._messages >= 1 and size <= self._bytes and not too_large:
             self._messages -= 1
             self._bytes -= size
+            self._taken += 1
+            self._taken_bytes += size
             return None
         self.refused += 1
-        return self._capacity.full(limits, size, in_bytes=self._messages >= 1)
+        held = self._capacity
+        if self._messages < 1:
+            return held.full(limits, held.messages + held.staged + self._taken)
+        return held.full(limits, held.bytes + held.staged_bytes + self._taken_bytes, size)
