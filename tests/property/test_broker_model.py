@@ -11,7 +11,7 @@ import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import takewhile
+from itertools import product, takewhile
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -247,6 +247,10 @@ good_specs = st.lists(
     min_size=1,
     max_size=5,
 )
+floods = st.lists(
+    st.tuples(st.sampled_from("xy"), st.sampled_from([5, 0, 9]), st.sampled_from(["", "", "t"])), min_size=4, max_size=5
+)
+"""Of messages that nothing is wrong with: fairness key, priority, throttle"""
 producers = st.sampled_from(["", "", "p", "r"])
 picks = st.lists(st.integers(0, 50), min_size=1, max_size=4)
 tokens = st.sampled_from(["right", "right", "right", "none", "wrong"])
@@ -313,10 +317,16 @@ class BrokerMachine(RuleBasedStateMachine):
         batch=good_specs,
         max_in_flight=st.integers(1, 4),
         reports=st.booleans(),
-        limits=st.sampled_from([None, None, (3, 0, "reject"), (3, 0, "drop-oldest"), (0, 5, "drop-oldest")]),
+        limits=st.sampled_from([None, *product([3, 4], [0, 5], OVERFLOWS), *product([0], [4], OVERFLOWS)]),
+        first=floods,
     )
     def at_work(
-        self, batch: list[Spec], max_in_flight: int, reports: bool, limits: tuple[int, int, str] | None
+        self,
+        batch: list[Spec],
+        max_in_flight: int,
+        reports: bool,
+        limits: tuple[int, int, str] | None,
+        first: list[tuple[str, int, str]],
     ) -> None:
         for name in QUEUES[:2]:
             self.create_queue(name)
@@ -325,15 +335,13 @@ class BrokerMachine(RuleBasedStateMachine):
                 self.limit_queue(name, *limits, ticks=1)
             else:
                 self.join(name, max_in_flight, 0, reports)
+        if limits is not None:
+            self.flood("a", first, 1)
         self.enqueue(batch, "", 0, 2)
 
     @rule(
         name=st.sampled_from(QUEUES[:2]),
-        batch=st.lists(
-            st.tuples(st.sampled_from("xyz"), st.sampled_from([5, 0, 9]), st.sampled_from(["", "t"])),
-            min_size=2,
-            max_size=5,
-        ),
+        batch=floods,
         ticks=ticks,
     )
     def flood(self, name: str, batch: list[tuple[str, int, str]], ticks: int) -> None:

@@ -269,7 +269,7 @@ def read_dedup(value: bytes) -> tuple[int, int]:
 
 def produced(heard_at: int, digest: int, results: Sequence[Result]) -> bytes:
     """The answers to one batch of a producer, and what tells it from others. Messages that follow each other, which is
-    nearly all, take one entry.
+    nearly all, take one entry, and so do those that were refused for the same reason.
     """
     packed = [_PRODUCED.pack(VERSION, heard_at, digest)]
     if isinstance(results, range):
@@ -277,15 +277,16 @@ def produced(heard_at: int, digest: int, results: Sequence[Result]) -> bytes:
     at = 0
     while at < len(results):
         first = results[at]
-        if isinstance(first, str):
-            text = first.encode()[:_TEXT_LIMIT]
-            packed.append(_RESULT.pack(0, 1, len(text)) + text)
-            at += 1
-            continue
         end = at + 1
-        while end < len(results) and results[end] == first + end - at:
-            end += 1
-        packed.append(_RESULT.pack(first, end - at, 0))
+        if isinstance(first, str):
+            while end < len(results) and results[end] == first:
+                end += 1
+            text = first.encode()[:_TEXT_LIMIT]
+            packed.append(_RESULT.pack(0, end - at, len(text)) + text)
+        else:
+            while end < len(results) and results[end] == first + end - at:
+                end += 1
+            packed.append(_RESULT.pack(first, end - at, 0))
         at = end
     return b"".join(packed)
 
@@ -302,9 +303,9 @@ def read_produced(value: bytes) -> tuple[int, int, list[Result]]:
             raise StoreCorrupt("a producer's batch cannot be read") from cause
         at += _RESULT.size
         end = at + size
-        if end > len(value) or not 0 < count <= _RESULTS_LIMIT or (first and size) or (not first and count > 1):
+        if end > len(value) or not 0 < count <= _RESULTS_LIMIT or (first and size):
             raise StoreCorrupt("a producer's batch cannot be read")
-        results += range(first, first + count) if first else [value[at:end].decode(errors="ignore")]
+        results += range(first, first + count) if first else [value[at:end].decode(errors="ignore")] * count
         at = end
     return heard_at, digest, results
 
