@@ -202,7 +202,8 @@ def principal() -> None:
     epilog="""\b
 Examples:
   fila auth principal set billing --role producer:billing.** --role viewer
-  fila auth principal set billing --role producer --limit messages_per_second=500""",
+  fila auth principal set billing --role producer --limit messages_per_second=500
+  fila auth principal set team-a --role operator:team-a.** --limit queues=20 --limit queue_max_bytes=2000000000""",
 )
 @click.argument("name")
 @click.option(
@@ -213,7 +214,8 @@ Examples:
     "limits",
     multiple=True,
     metavar="LIMIT=N",
-    help="Limit NAME: open_calls, messages_per_second or bytes_per_second. Repeatable.",
+    help="Limit NAME: connections, open_calls, messages_per_second, bytes_per_second, queues, queue_max_depth or "
+    "queue_max_bytes. Repeatable.",
 )
 @session_options
 @pass_session
