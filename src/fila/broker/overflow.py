@@ -55,7 +55,8 @@ class Dropped(Removal):
     def commit(self, tick: Tick) -> None:
         wakeups, target = tick.state.wakeups, self.target
         Removal.commit(self, tick)
-        wakeups.note_overfull(self.queue)
+        if self.locations:  # else nothing can be dropped now, and trying again would not help
+            wakeups.note_overfull(self.queue)
         if target is None:
             return
         for lane, seq, cost, attempts, size, large in self.moved:
@@ -70,29 +71,36 @@ class Dropped(Removal):
 
 
 def plan_drop(tick: Tick, command: DropOldest) -> None:
-    """Drop what a queue has too much of, as much as fits into one tick. Raises StoreFailed."""
+    """Drop what a queue has too much of, as much as fits into one tick. Raises StoreFailed: what was planned before
+    holds.
+    """
     queue = tick.state.queues.get(command.queue)
     if queue is None or not queue.overfull:
         return
-    dropped = Dropped(queue, target=queue.dead_letters)
-    victims = _Victims(queue)
+    dropped, victims = Dropped(queue, target=queue.dead_letters), _Victims(queue)
+    tick.add(dropped)
+    try:
+        _plan_all(tick, dropped, victims)
+    finally:
+        victims.end()
+
+
+def _plan_all(tick: Tick, dropped: Dropped, victims: "_Victims") -> None:
+    queue = dropped.queue
     messages, size = queue.capacity.excess
     death = codec.death(DeathRecord(queue.name, tick.now, "max_depth" if messages else "max_bytes"))
     budget = DROPPED_BYTES
-    while (messages > 0 or size > 0) and budget > 0:
+    while messages > 0 or size > 0:
         chosen = victims.next(max(messages, 1), DROPPED_AT_ONCE - len(dropped.locations))
         if not chosen:
-            break
+            return
         records = tick.store.get_many(Family.MESSAGES, store_keys(chosen))
         for victim, record in zip(chosen, records, strict=True):
             if record is None or budget <= 0 or not _plan_move(tick, dropped, victim, record, death):
-                budget = 0
-                break
+                return
             messages -= 1
             size -= codec.body_bytes(record)
             budget -= len(record)
-    victims.end()
-    tick.add(dropped)
 
 
 def _plan_move(tick: Tick, dropped: Dropped, victim: Taken, record: bytes, death: bytes) -> bool:

@@ -150,8 +150,8 @@ class Room:
 
     @property
     def messages(self) -> int:
-        """How many more messages there is room for, as far as their number is concerned."""
-        return max(0, self._messages)
+        """How many more messages there may be room for, as far as their number is concerned."""
+        return max(0, self._messages) if self._bytes > 0 else 0
 
     def take(self, size: int) -> QueueFull | None:
         """Set room aside for a message of so many bytes, or say why there is none."""

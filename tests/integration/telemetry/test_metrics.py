@@ -31,7 +31,7 @@ end
 
 def workload(client):
     """Something of everything: fair delivery, a throttle that holds up, hooks, acks, nacks and what stays."""
-    client.create_queue("orders", script=SCRIPT)
+    client.create_queue("orders", max_depth=100_000, script=SCRIPT)
     client.set_config("throttle.t:slow", "rate=0.01,burst=3,max_in_flight=5")
     tenants = ["fast"] * 30 + ["slow"] * 10
     client.enqueue_many("orders", [OutgoingMessage(b"x", {"tenant": tenant}) for tenant in tenants])

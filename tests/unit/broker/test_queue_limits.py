@@ -317,6 +317,27 @@ class TestDropping:
         driver.advance(2000)
         assert held(driver)[0] == 3
 
+    def test_what_was_planned_before_the_store_could_not_be_read_holds(self, driver, monkeypatch):
+        send(driver, *"abababab")
+        read, left = driver.store.get_many, [1, 2]
+
+        def read_twice(*about):
+            if not left:
+                raise StoreFailed("it cannot be read")
+            left.pop()
+            return read(*about)
+
+        monkeypatch.setattr(driver.store, "get_many", read_twice)
+        driver.tick()
+        monkeypatch.setattr(driver.store, "get_many", read)
+        before = messages_of(driver.queue("q")), messages_of(driver.queue("q.dlq"))
+        assert len(before[1]) == 2
+        driver.restart()
+        assert (messages_of(driver.queue("q")), messages_of(driver.queue("q.dlq"))) == before
+        send(driver, "a")
+        driver.settle_down()
+        assert held(driver)[0] == 3
+
     def test_many_are_dropped_in_several_ticks_and_each_key_loses_what_it_has_too_much(self, driver, monkeypatch):
         monkeypatch.setattr(overflow, "DROPPED_AT_ONCE", 4)
         send(driver, *"abababababac")
@@ -357,6 +378,12 @@ class TestDeadLetters:
         assert refused(send(driver, "d")) == [True]
         driver.purge("q.dlq")
         assert refused(send(driver, "d")) == [False]
+
+    def test_a_dead_letter_queue_without_room_for_a_message_does_not_keep_the_broker_busy(self, driver):
+        update(driver, "q.dlq", max_bytes=7)
+        send(driver, *"abcde")
+        driver.settle_down()
+        assert (held(driver)[0], held(driver, "q.dlq")) == (4, (1, 5)), "two bytes are free, and no message has two"
 
     def test_a_message_that_would_die_is_tried_again_while_there_is_no_room(self, driver):
         update(driver, "q.dlq", max_depth=1)
