@@ -1,9 +1,14 @@
 """The help of every command: grouped, complete, with examples, and readable in 80 columns."""
 
+from pathlib import Path
+
 import click
 import pytest
 
+from fila.auth.allowance import LIMITS
 from fila.cli.main import cli
+
+ROOT = Path(__file__).parents[3]
 
 
 def walk(command, path=()):
@@ -55,3 +60,10 @@ def test_a_list_of_commands_is_not_cut_off(fila, path):
         text = fila(*path, "--help").stdout
         listed = text.partition("Commands:")[2].partition("Examples:")[0]
         assert "..." not in listed
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_every_limit_of_a_principal_is_named_where_it_is_set_and_explained(fila, name):
+    assert name in fila("auth", "principal", "set", "--help").stdout
+    assert f"| `{name}` |" in (ROOT / "docs" / "keys.md").read_text()
+    assert f'"{name}"' in (ROOT / "proto" / "fila" / "v1" / "auth.proto").read_text()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from fila import CapacityStats
 from tests.unit.cli.conftest import stats, summary
 
 
@@ -33,6 +34,17 @@ def test_one_queue_shows_rates_shares_limits_waits_and_consumers(fila, busy):
         assert part in shown
     assert "half up to 1.0 s, 99 % up to 2.0 s: throttle 83%, no consumer 17%" in shown
     assert "#4 2/100" in shown
+
+
+@pytest.mark.parametrize("held, told", [(80, False), (95, True)])
+def test_a_queue_says_how_full_it_is_and_warns_when_it_nearly_is(fila, client, monkeypatch, held, told):
+    limited = replace(
+        stats("orders"), script_error="", capacity=CapacityStats(messages=held, bytes=10, max_depth=100, max_bytes=1000)
+    )
+    monkeypatch.setattr(client, "queue_stats", lambda *_, **__: limited)
+    shown = fila("top", "orders", "--once").stdout
+    assert f"% full {held}" in shown
+    assert (f"The queue is {held}% full." in shown) is told
 
 
 def test_all_queues_are_shown_the_fullest_first(fila, busy):
