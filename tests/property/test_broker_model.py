@@ -178,10 +178,18 @@ class Queue:
         messages = len(self.messages) - self.max_depth if self.max_depth else 0
         return max(0, messages), max(0, self.bytes - self.max_bytes if self.max_bytes else 0)
 
-    def room(self, *, over: bool = True) -> list[int]:
+    def droppable(self, dead: "Queue | None") -> int:
+        """How many messages it can drop: those that are ready, as far as its dead-letter queue takes them."""
+        ready = sum(map(len, ready_of(self).values()))
+        if dead is None or not dead.limited:
+            return ready
+        messages, size = dead.room(None)
+        return min(ready, max(0, messages)) if size > 0 else 0
+
+    def room(self, dead: "Queue | None", *, over: bool = True) -> list[int]:
         """How many messages and bytes it takes. One that drops its oldest may be over its limit until it has."""
         messages, size = len(self.messages), self.bytes
-        droppable = sum(map(len, ready_of(self).values()))
+        droppable = self.droppable(dead)
         extra = OVER_MESSAGES if over and self.drop_oldest and messages - droppable < self.max_depth else 0
         extra_bytes = OVER_BYTES if over and self.drop_oldest and (droppable or size < self.max_bytes) else 0
         return [
@@ -532,13 +540,15 @@ class BrokerMachine(RuleBasedStateMachine):
         self.tick_on(ticks)
 
     @rule(
-        name=st.sampled_from([*QUEUES[:2], *QUEUES[:2], "ü", "nowhere"]),
+        name=st.sampled_from([*QUEUES[:2], *QUEUES[:2], "ü", "nowhere", "a.dlq", "b b.dlq"]),
         max_depth=st.sampled_from([0, 1, 2, 4]),
         max_bytes=st.sampled_from([0, 0, 2, 5]),
         overflow=st.sampled_from(OVERFLOWS),
         ticks=ticks,
     )
     def limit_queue(self, name: str, max_depth: int, max_bytes: int, overflow: str, ticks: int) -> None:
+        if name.endswith(DEAD):  # which of several messages find room in one that refuses is tested by itself
+            overflow = DROP_OLDEST
         changes = {"max_depth": max_depth, "max_bytes": max_bytes, "overflow": overflow}
         self.submit("limits", (name, changes), lambda reply: UpdateQueue(name, changes, reply))
         self.tick_on(ticks)
@@ -580,7 +590,7 @@ class BrokerMachine(RuleBasedStateMachine):
         ready = {name: ready_of(queue) for name, queue in self.queues.items()}
         self.suspects = {name: suspects_of(queue) for name, queue in self.queues.items()}
         self.rooms = {key: bucket.room(self.driver.now, self.in_flight(key)) for key, bucket in self.buckets.items()}
-        self.rooms_left = {name: queue.room() for name, queue in self.queues.items()}
+        self.note_rooms()
         self.driver.tick()
         events: dict[int, str] = {}
         if rested and not alone:
@@ -601,6 +611,9 @@ class BrokerMachine(RuleBasedStateMachine):
         self.check_moves(before, events)
         self.note_drops(events)
 
+    def note_rooms(self) -> None:
+        self.rooms_left = {name: queue.room(self.queues.get(name + DEAD)) for name, queue in self.queues.items()}
+
     def measure(self) -> None:
         """The bytes of a queue that holds messages are counted in a tick after they began to be limited."""
         if self.measuring:
@@ -618,7 +631,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.pending += [Pending("drop", (name,)) for name in dropping[len(waiting) :]]
         for name, queue in self.queues.items():
             came = any(events.get(seq, "").startswith("enqueue") for seq in queue.messages)
-            if came and queue.drop_oldest and queue.excess != (0, 0) and ready_of(queue):
+            if came and queue.drop_oldest and queue.excess != (0, 0) and queue.droppable(self.queues.get(name + DEAD)):
                 assert name in dropping
 
     @rule(ms=st.sampled_from([0, 0, 1, 999]))
@@ -678,7 +691,7 @@ class BrokerMachine(RuleBasedStateMachine):
         """Nothing was written, so every command was refused, empty, or answered from what is known."""
         extensions: list[tuple[Any, list[Any]]] = []
         events: dict[int, str] = {}
-        self.rooms_left = {name: queue.room() for name, queue in self.queues.items()}
+        self.note_rooms()
         if rested and not (ahead and ahead[0].what in ALONE):
             self.note_sweep()
             self.measure()
@@ -750,7 +763,7 @@ class BrokerMachine(RuleBasedStateMachine):
         if not name.endswith(DEAD):
             return expect_error(pending, InvalidArgument)
         source = name.removesuffix(DEAD)
-        room, target = self.queues[source].room(over=False), self.queues[source]
+        room, target = self.queues[source].room(None, over=False), self.queues[source]
         moved = self.waiting(name, places)
         fitting = list(takewhile(lambda seq: target.take_room(room, len(moved[seq].body)), moved))
         if moved and not fitting:
@@ -799,18 +812,25 @@ class BrokerMachine(RuleBasedStateMachine):
         return None
 
     def do_drop(self, _: Pending, name: str, events: dict[int, str], __: Any) -> None:
-        """The key with most messages loses its oldest one of the least urgent priority, until the queue fits."""
-        queue = self.queues.get(name, Queue())
+        """The key with most messages loses its oldest one of the least urgent priority, until the queue fits. What a
+        dead-letter queue drops is gone.
+        """
+        queue, dead = self.queues.get(name, Queue()), self.queues.get(name + DEAD)
+        if not queue.droppable(dead):
+            return
         while queue.drop_oldest and queue.excess != (0, 0) and (ready := ready_of(queue)):
             lengths = {key: sum(one.key == key for one in queue.messages.values()) for key in ready}
             key = min(ready, key=lambda key: (-lengths[key], key))
             least = max(queue.messages[seq].priority for seq in ready[key])
             seq = min(seq for seq in ready[key] if queue.messages[seq].priority == least)
+            if dead is not None and not dead.take_room(self.rooms_left[name + DEAD], len(queue.messages[seq].body)):
+                break
             message = queue.messages.pop(seq)
-            message.queue = name + DEAD
-            self.queues[name + DEAD].messages[seq] = message
-            self.known_ids.append((name + DEAD, seq))
-            events[seq] = "overflow"
+            events[seq] = "overflow" if dead is not None else "purge"
+            if dead is not None:
+                message.queue = name + DEAD
+                dead.messages[seq] = message
+                self.known_ids.append((name + DEAD, seq))
 
     def do_limit(self, pending: Pending, key: str, text: str | None, *_: Any) -> None:
         if text == "rate=-1":
@@ -1022,7 +1042,7 @@ class BrokerMachine(RuleBasedStateMachine):
     ) -> None:
         limit = MAX_ATTEMPTS.get(message.queue, 0)
         message.suspicion = message.remembered = 0
-        if limit and message.attempts + 1 >= limit and not spared:
+        if limit and message.attempts + 1 >= limit and not spared and self.dies(message):
             event, delay_ms = "dead-letter", 0
             self.buried.append((message.queue, seq))
         elif event == "nack" and RETRY_MS.get(message.queue):
@@ -1032,6 +1052,11 @@ class BrokerMachine(RuleBasedStateMachine):
         message.attempts += event in COUNTS_AN_ATTEMPT
         message.holder = None
         events[seq] = event
+
+    def dies(self, message: Message) -> bool:
+        """Whether there is room for it among the dead letters; else it is tried again."""
+        name = message.queue + DEAD
+        return self.queues[name].take_room(self.rooms_left[name], len(message.body))
 
     def due(self, events: dict[int, str]) -> None:
         for queue in self.queues.values():

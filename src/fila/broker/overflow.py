@@ -99,7 +99,7 @@ def _plan_all(tick: Tick, dropped: Dropped, victims: "_Victims") -> None:
             if record is None or budget <= 0 or not _plan_move(tick, dropped, victim, record, death):
                 return
             messages -= 1
-            size -= codec.body_bytes(record)
+            size -= queue.capacity.size_of(victim[1])
             budget -= len(record)
 
 

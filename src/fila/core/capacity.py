@@ -80,6 +80,10 @@ class Capacity:
         if self.sizes is not None and self.sizes.add(seq, size):
             self.bytes += size
 
+    def size_of(self, seq: int) -> int:
+        """What a message counts in `bytes`."""
+        return self.sizes.get(seq) if self.sizes is not None else 0
+
     def stage(self, messages: int, size: int) -> None:
         """So much more is staged, or less."""
         self.staged += messages

@@ -60,15 +60,17 @@ class Sizes:
             return True
         return self._insert(seq, size)
 
+    def get(self, seq: int) -> int:
+        """The size of a message; 0 for one that is not known."""
+        at, place = self._find(seq)
+        return 0 if place is None else self._chunks[at].sizes[place]
+
     def take(self, seq: int) -> int:
-        """The size of a message that is gone from now on; 0 for one that is not known."""
-        at = bisect_right(self._firsts, seq) - 1
-        if at < 0:
+        """As `get`, of a message that is gone from now on."""
+        at, place = self._find(seq)
+        if place is None:
             return 0
         chunk = self._chunks[at]
-        place = chunk.find(seq)
-        if place == len(chunk.seqs) or chunk.seqs[place] != seq or chunk.sizes[place] == _GONE:
-            return 0
         size, chunk.sizes[place] = chunk.sizes[place], _GONE
         chunk.live -= 1
         if not chunk.live:
@@ -76,6 +78,16 @@ class Sizes:
         elif 4 * chunk.live < len(chunk.seqs):
             chunk.pack()
         return size
+
+    def _find(self, seq: int) -> tuple[int, int | None]:
+        """The chunk of a message and its place there; None when it is not known."""
+        at = bisect_right(self._firsts, seq) - 1
+        if at < 0:
+            return at, None
+        chunk = self._chunks[at]
+        place = chunk.find(seq)
+        known = place < len(chunk.seqs) and chunk.seqs[place] == seq and chunk.sizes[place] != _GONE
+        return at, place if known else None
 
     def _append(self, seq: int, size: int) -> None:
         self._chunks.append(_Chunk(array("Q", [seq]), array("I", [size])))

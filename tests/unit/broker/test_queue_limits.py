@@ -10,7 +10,6 @@ from fila.broker.commands import ChangeAccess, CommitTransaction, Nack, Settle, 
 from fila.core.errors import LimitExceeded, QueueFull, StoreFailed
 from fila.storage.base import Family
 from fila.storage.journal import Kind
-from fila.storage.memory import MemoryStorage
 from tests.helpers.broker import Driver, incoming, messages_of
 from tests.helpers.journal import read_all
 
@@ -487,11 +486,3 @@ class TestOwners:
         driver.create("q", owner="team")
         driver.ask(lambda reply: ChangeAccess([Remove(Principal, "team")], reply))
         assert refused(send(driver, *"ab")) == [False, False]
-
-
-def test_a_store_without_limits_is_read_as_unlimited():
-    driver = Driver(MemoryStorage())
-    driver.create("q")
-    record = driver.queue("q").record
-    assert (record.max_depth, record.max_bytes, record.overflow, record.owner) == (0, 0, "reject", "")
-    assert driver.queue("q").capacity.limits is None

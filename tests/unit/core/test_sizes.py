@@ -20,6 +20,7 @@ def test_it_is_as_a_dictionary(steps):
             last = max(last, seq)
         else:
             seq = number if what == "take" else min(model, default=0)
+            assert found.get(seq) == model.get(seq, 0)
             assert found.take(seq) == model.pop(seq, 0)
         assert len(found) == len(model)
     assert {seq: found.take(seq) for seq in list(model)} == model

@@ -1,9 +1,14 @@
 """A queue setting is known in all the places that have to know it."""
 
+import json
 from dataclasses import fields
 
+import pytest
+
 from fila import QueueConfig, QueueSettings
-from fila.server.queue_settings import HEADERS, NUMBERS
+from fila.core.errors import InvalidArgument
+from fila.server.queue_settings import HEADERS, NUMBERS, read_settings
+from fila.storage import codec
 from fila.storage.records import QueueRecord
 from fila.v1 import admin_pb2
 
@@ -25,3 +30,24 @@ def test_the_sdk_has_every_setting():
     hooks = {"on_enqueue", "on_failure"}  # from which the SDK makes the script
     assert set(QueueSettings.__annotations__) == ON_THE_WIRE | hooks
     assert {field.name for field in fields(QueueConfig)} >= ON_THE_WIRE
+
+
+@pytest.mark.parametrize(
+    "config, told",
+    [
+        (admin_pb2.QueueConfig(overflow="explode"), 'overflow must be "reject" or "drop-oldest", not "explode"'),
+        (admin_pb2.QueueConfig(max_depth=1 << 60), "max_depth must be from 0 to 9007199254740992"),
+        (admin_pb2.QueueConfig(max_bytes=1 << 60), "max_bytes must be from 0 to 9007199254740992"),
+    ],
+)
+def test_limits_that_mean_nothing_are_refused(config, told):
+    with pytest.raises(InvalidArgument, match=told):
+        read_settings(config)
+
+
+def test_a_queue_of_before_there_were_limits_has_none():
+    """Its record has no such fields."""
+    record = QueueRecord("q", 1, 2, 3, 4)
+    fields_before = {"name": "q", "created_at": 1, "visibility_timeout_ms": 2, "quantum": 3, "dedup_window_ms": 4}
+    assert codec.read_queue(b"\x01" + json.dumps(fields_before).encode()) == record
+    assert (record.max_depth, record.max_bytes, record.overflow, record.owner) == (0, 0, "reject", "")
