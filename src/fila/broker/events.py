@@ -208,7 +208,7 @@ class Events:
                 self._add_note(Kind.UPDATED, name, changed)
             case DeleteQueue(name):
                 queue = tick.state.queues[name]
-                for leaving in (queue, tick.state.dead_letters_of(queue)):
+                for leaving in (queue, queue.dead_letters):
                     if leaving is not None:
                         self.add_count(Kind.DELETED, leaving.name, leaving.size)
             case SetConfig(key, value):

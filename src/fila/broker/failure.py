@@ -42,7 +42,7 @@ def plan_failure(tick: Tick, failed: FailedAttempt) -> None:
         record = _read(tick.store, failed)
         if scripted and not reason and record is not None:
             verdict = failed.verdict or _ask(state, failed, record, tick.now)
-        dead_letters = state.dead_letters_of(queue) if verdict.dead else None
+        dead_letters = queue.dead_letters if verdict.dead else None
         past = _read_past(tick.store, failed) if dead_letters is not None else None
         if (
             dead_letters is not None

@@ -99,7 +99,7 @@ def _find_out(state: BrokerState, store: Storage, name: str, message_id: str) ->
 
 def _candidates(state: BrokerState, queue: QueueState) -> list[QueueState]:
     """Where a message can be that was in a queue."""
-    other = state.queues.get(queue.record.source) if queue.record.source else state.dead_letters_of(queue)
+    other = state.queues.get(queue.record.source) if queue.record.source else queue.dead_letters
     return [queue] if other is None else [queue, other]
 
 

@@ -109,7 +109,7 @@ class QueueState:
         self.lane_cache = LaneCache(record.name, self.keys, throttles)
         self.capacity = Capacity(record.name, self.keys)
         self.dead_letters: QueueState | None = None
-        """Where its dead letters go; None for a dead-letter queue"""
+        """Where its dead letters go; None for a dead-letter queue, whose own stay"""
         self.suspects = Suspects(record.name, record.quantum, throttles)
         self.configure(record, hooks)
         self.schedule = Schedule()

@@ -129,7 +129,7 @@ def plan_delete(tick: Tick, command: DeleteQueue) -> int:
             f"{quoted(queue.name)} is the dead-letter queue of {quoted(queue.record.source)}: "
             "it is deleted together with that queue"
         )
-    dead_letters = tick.state.dead_letters_of(queue)
+    dead_letters = queue.dead_letters
     leaving = [queue] if dead_letters is None else [queue, dead_letters]
     if dead_letters is not None and dead_letters.size and not command.force:
         raise NotNow(

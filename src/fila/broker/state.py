@@ -147,10 +147,6 @@ class BrokerState:
         for queue in self.queues.values():
             queue.departed = {}
 
-    def dead_letters_of(self, queue: QueueState) -> QueueState | None:
-        """Where the dead letters of a queue go; None for those of a dead-letter queue, which stay."""
-        return None if queue.record.source else self.queues.get(dead_letter_name(queue.name))
-
     def check_setting(self, key: str, value: str) -> None:
         """Raises InvalidArgument for a value that its key cannot have."""
         if key.startswith(THROTTLE):

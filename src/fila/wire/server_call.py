@@ -64,6 +64,7 @@ class ServerCall:
         "_timer",
         "_work",
         "_write_waiter",
+        "connection",
         "connection_lost",
         "on_readable",
         "on_writable",
@@ -72,6 +73,7 @@ class ServerCall:
     def __init__(self, server: Host, protocol: ServerProtocol, stream: Stream, headers: Headers) -> None:
         self._server = server
         self._protocol = protocol
+        self.connection: Hashable = protocol  #: What the calls of one connection have in common.
         self._stream = stream
         self._headers = headers
         self._responder = Responder(protocol, stream)
@@ -112,11 +114,6 @@ class ServerCall:
     def peer_address(self) -> str:
         """The address of the caller without its port; empty when it is not known."""
         return self._protocol.address
-
-    @property
-    def connection(self) -> Hashable:
-        """What the calls of one connection have in common."""
-        return self._protocol
 
     def on_disconnect(self, callback: Callable[[], None]) -> None:
         """Have something called when the connection has ended; at once if it has."""
