@@ -138,10 +138,11 @@ class Replay:
         queue.messages[entry.seq] = _waiting(entry)
 
     def on_dead(self, entry: Entry) -> None:
-        queue = self._leave(entry, "leased")
+        dropped = entry.cause == Kind.DROPPED  # its queue was full: that is no attempt
+        queue = self._leave(entry, "ready" if dropped else "leased")
         graves = self.queues[entry.target]
-        assert entry.cause in {Kind.NACKED, Kind.EXPIRED, Kind.RETURNED}
-        assert entry.attempt == queue.attempts.pop(entry.seq, 0) + 1
+        assert dropped or entry.cause in {Kind.NACKED, Kind.EXPIRED, Kind.RETURNED}
+        assert entry.attempt == queue.attempts.pop(entry.seq, 0) + (not dropped)
         graves.messages[entry.seq] = ("ready", entry.key, entry.priority)
         graves.attempts[entry.seq] = entry.attempt
 

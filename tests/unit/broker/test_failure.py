@@ -242,7 +242,7 @@ class TestSettingsOfALiveQueue:
     def test_of_a_dead_letter_queue_are_few(self, driver, mortal):
         assert self.update(driver, "m.dlq", visibility_timeout_ms=5).visibility_timeout_ms == 5
         with pytest.raises(
-            InvalidArgument, match="only quantum and visibility_timeout_ms can be changed on a dead-letter queue"
+            InvalidArgument, match="only max_bytes, max_depth, overflow, quantum, visibility_timeout_ms can be changed"
         ):
             self.update(driver, "m.dlq", max_attempts=1)
 

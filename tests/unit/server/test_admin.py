@@ -93,6 +93,9 @@ def test_stats_tell_settings_counters_and_keys():
         script="",
         script_timeout_ms=10,
         script_memory_bytes=1 << 20,
+        max_depth=0,
+        max_bytes=0,
+        overflow="reject",
     )
     assert told.created_at.ToNanoseconds() == START
     assert told.summary == pb.QueueSummary(

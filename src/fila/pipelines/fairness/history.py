@@ -28,7 +28,7 @@ _LEGAL = {
     "leased": (READY,),
     "acked": (LEASED,),
     **dict.fromkeys(_FAILED, (LEASED,)),
-    "dead": (LEASED,),
+    "dead": (LEASED, READY),  # a full queue drops what is ready
     "redriven": WAITING,
     "dropped": (READY, DELAYED, LEASED),
 }
