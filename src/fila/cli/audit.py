@@ -50,8 +50,8 @@ def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> da
     try:
         return datetime.fromisoformat(value)
     except ValueError as error:
-        text = f'"{value}" is neither a time such as 2026-05-01T12:00 nor a duration such as 90s, 15m, 2h or 30d'
-        raise click.BadParameter(text, ctx, param) from error
+        wrong = f'"{output.printable(value)}" is neither a time such as 2026-05-01T12:00 nor how long ago, such as 2h'
+        raise click.BadParameter(wrong, ctx, param) from error
 
 
 def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,9 +70,12 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Show only entries about this queue and its dead-letter queue. The permission audit on it is enough.",
         ),
         click.option(
-            "--since", callback=_moment, metavar="TIME", help="Show only entries from 2026-05-01T12:00 on, or of 2h."
+            "--since",
+            callback=_moment,
+            metavar="WHEN",
+            help="Show only entries since WHEN: a time such as 2026-05-01T12:00, or how long ago, such as 2h.",
         ),
-        click.option("--until", callback=_moment, metavar="TIME", help="Show only entries before this time."),
+        click.option("--until", callback=_moment, metavar="WHEN", help="Show only entries before WHEN."),
         click.option("--refused", is_flag=True, default=None, help="Show only calls that were refused."),
     )
     for option in reversed(options):
