@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 from fila.core.errors import BrokerError
 from fila.storage.audit import OK, AuditRecord, Values
 
+MAX_WHO = 300
+"""Characters of a principal or a credential: a token and a certificate may name anything."""
+
 
 class Origin(NamedTuple):
     """Who asks for a change, from where, and by which call."""
@@ -16,6 +19,7 @@ class Origin(NamedTuple):
     principal: str = ""
     """Empty: there are no keys."""
     key_id: str = ""
+    """Of a caller with a certificate or a token: that name, behind what it is"""
     peer: str = ""
 
     @property
@@ -25,7 +29,8 @@ class Origin(NamedTuple):
 
     def record(self, at: int, kind: str, resource: str, **more: Any) -> AuditRecord:
         """An entry about something that it has changed."""
-        return AuditRecord(at, self.action, kind, resource, self.principal, self.key_id, self.peer, **more)
+        who, shown = self.principal[:MAX_WHO], self.key_id[:MAX_WHO]
+        return AuditRecord(at, self.action, kind, resource, who, shown, self.peer, **more)
 
     def entry(self, at: int, kind: str, resource: str, changes: Mapping[str, Values], count: int = 0) -> AuditRecord:
         """As `record`, with what was changed."""

@@ -175,10 +175,11 @@ def text(entry: AuditEntry) -> str:
 
 
 def _who(entry: AuditEntry) -> str:
+    """The principal, and what it has shown: the id of a key, or a certificate or token with its name."""
     if not entry.principal:
         return "a caller without a key"
-    key = f" (key {entry.key_id})" if entry.key_id else ""
-    return output.printable(f"{entry.principal}{key}")
+    shown = entry.key_id if ":" in entry.key_id else f"key {entry.key_id}"
+    return output.printable(f"{entry.principal} ({shown})" if entry.key_id else entry.principal)
 
 
 def _short(value: str) -> str:

@@ -38,10 +38,11 @@ class AuditEntry:
     action: str
     #: Empty when the broker had no keys.
     principal: str
+    #: The id of its key; of a caller with a certificate or a token "certificate:..." or "token:...".
     key_id: str
     #: The address that the call came from.
     peer: str
-    #: "queue", "throttle", "config", "key", "principal" or "role".
+    #: "queue", "throttle", "config", "key", "certificate" (a rule), "principal" or "role".
     resource_kind: str
     resource: str
     #: "ok", "interrupted", or the status of a refused call, such as "PERMISSION_DENIED".

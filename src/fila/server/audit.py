@@ -27,7 +27,7 @@ AT_ONCE: Final = 200
 MAX_WAIT_MS: Final = 10_000
 LOOK_AGAIN_S: Final = 0.05
 """How often a reader that waits looks whether there is a new entry"""
-KINDS: Final = frozenset({"queue", "throttle", "config", "key", "principal", "role"})
+KINDS: Final = frozenset({"queue", "throttle", "config", "key", "certificate", "principal", "role"})
 
 log = structlog.get_logger(__name__)
 

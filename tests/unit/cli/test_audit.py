@@ -48,6 +48,11 @@ def test_a_refusal_and_a_sweep_say_how_they_ended():
     assert text(entry(action="Purge", stage="end")).splitlines()[0].endswith("Purge end queue:q 0 messages")
 
 
+def test_a_certificate_or_a_token_stands_in_the_place_of_a_key():
+    assert "by ops (token:idp/42) from" in text(entry(key_id="token:idp/42"))
+    assert "by ops from" in text(entry(key_id=""))
+
+
 def test_what_a_caller_named_cannot_move_the_cursor():
     shown = text(entry(("a\r", "\x1b[2J", "\x07"), resource="q\x1b[1m", peer="\r", principal="\x1b", action="X"))
     assert not set("\r\x1b\x07") & set(shown)
