@@ -39,6 +39,8 @@ METHODS = [
 ]
 
 NAMES = {"queue", "dlq_queue", "name", "key", "prefix", "principal", "roles", "grants", "key_id"}
+NAMES |= {"fairness_header", "weight_header", "cost_header", "names"}  # settings of queues name headers
+NAMES |= {"fairness_key", "group"}  # which messages were purged, and which readers dropped, is in the audit by name
 """Fields whose values are names, which the log may tell. All others hold secrets."""
 
 HOOKS = {
