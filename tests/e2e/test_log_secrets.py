@@ -41,6 +41,7 @@ METHODS = [
 NAMES = {"queue", "dlq_queue", "name", "key", "prefix", "principal", "roles", "grants", "key_id"}
 NAMES |= {"fairness_header", "weight_header", "cost_header", "names"}  # settings of queues name headers
 NAMES |= {"fairness_key", "group"}  # which messages were purged, and which readers dropped, is in the audit by name
+NAMES |= {"id", "field", "pattern"}  # of certificate rules
 """Fields whose values are names, which the log may tell. All others hold secrets."""
 
 HOOKS = {
@@ -304,24 +305,31 @@ def test_a_defect_is_logged_without_the_value_that_it_stumbled_on(tmp_path, form
 
 
 def test_changes_of_queues_and_settings_are_logged_by_name(tmp_path):
+    """What may hold a secret, a script or a value of the configuration, is told by its digest."""
+    script = 'function on_enqueue(m) error("script-secret") end'
     with ServerProcess(tmp_path) as server:
         with Client(server.addr, timeout=30) as client:
+            client.set_config("app.key", "config-secret")
             client.set_config("app.key", "config-secret again")
             client.delete_config("app.key")
-            client.create_queue("q", max_attempts=2, script='function on_enqueue(m) error("script-secret") end')
+            with pytest.raises(FilaError):
+                client.set_config("throttle.aws", "throttle-secret")
+            client.create_queue("q", max_attempts=2, script=script)
             client.update_queue("q", visibility_timeout_ms=60_000)
             client.enqueue("q")
             client.delete_queue("q", force=True)
         server.stop()
         lines = [json.loads(line) for line in server.log.splitlines()]
         told = {(line["action"], line["resource"]): line for line in lines if line["event"] == "audit"}
-        script = 'function on_enqueue(m) error("script-secret") end'
         digest = f"sha256:{hashlib.sha256(script.encode()).hexdigest()}, {len(script)} bytes"
         created = told["CreateQueue", "queue:q"]["changes"]
         assert (created["max_attempts"], created["script"]) == ([None, "2"], [None, digest])
         assert told["UpdateQueue", "queue:q"]["changes"] == {"visibility_timeout_ms": ["30000", "60000"]}
         assert told["DeleteQueue", "queue:q"]["count"] == 1
         before, after = told["SetConfig", "config:app.key"]["changes"]["value"]
-        assert (before, after.endswith(", 19 bytes")) == (None, True)
+        assert before != after
+        assert (before.endswith(", 13 bytes"), after.endswith(", 19 bytes")) == (True, True)
         assert told["DeleteConfig", "config:app.key"]["changes"] == {"value": [after, None]}
+        assert told["SetConfig", "throttle:aws"]["outcome"] == "INVALID_ARGUMENT"
         assert all(line["peer"].startswith("127.0.0.1") for line in told.values())
+        assert lines_with({"-secret"}, server.log) == []
