@@ -7,7 +7,7 @@ import pytest
 
 from fila import TLS, Client
 from fila.testing import ServerProcess
-from tests.support.certificates import Authority, grpc_credentials
+from tests.support.certificates import Authority, grpc_credentials, tls_config
 from tests.support.go import compiler, missing
 
 SOURCE = Path(__file__).parent / "go_client"
@@ -30,13 +30,9 @@ def go_client(tmp_path_factory):
 def test_a_go_client_is_known_by_its_certificate(go_client, tmp_path):
     authority = Authority(tmp_path)
     pair, mine, root = authority.server(), authority.client("gopher", uri="spiffe://acme/gopher"), authority.client()
-    config = f"""[tls]
-cert = "{pair.cert}"
-key = "{pair.key}"
-client_ca = "{authority.ca}"
-client_auth = "required"
-"""
-    with ServerProcess(config=config, credentials=grpc_credentials(authority, root)) as server:
+    with ServerProcess(
+        config=tls_config(pair, authority.ca, "required"), credentials=grpc_credentials(authority, root)
+    ) as server:
         addr = f"localhost:{server.port}"
         tls = TLS(ca=authority.ca, cert=root.cert, key=root.key)
         assert go_client(addr, authority.ca, mine.cert, mine.key, "whoami") == "OK"  # no keys: nobody in particular
@@ -53,13 +49,9 @@ client_auth = "required"
 def test_a_go_client_with_and_without_its_certificate(go_client, tmp_path):
     authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
     pair, mine = authority.server(), authority.client("gopher")
-    config = f"""[tls]
-cert = "{pair.cert}"
-key = "{pair.key}"
-client_ca = "{authority.ca}"
-client_auth = "required"
-"""
-    with ServerProcess(config=config, credentials=grpc_credentials(authority, mine)) as server:
+    with ServerProcess(
+        config=tls_config(pair, authority.ca, "required"), credentials=grpc_credentials(authority, mine)
+    ) as server:
         addr = f"localhost:{server.port}"
         assert go_client(addr, authority.ca, mine.cert, mine.key) == "OK SERVING"
         assert "certificate required" in go_client(addr, authority.ca, "", "")

@@ -14,7 +14,7 @@ import pytest
 
 from fila import TLS, AsyncClient, Client, FilaError, PermissionDeniedError
 from fila.testing import ServerProcess
-from tests.support.certificates import Authority, grpc_credentials
+from tests.support.certificates import Authority, grpc_credentials, tls_config
 from tests.support.network import neighbour
 from tests.support.provider import AUDIENCE, ISSUER, Signer, jwks, jwks_server
 
@@ -48,13 +48,9 @@ def shown(authority, name, **options):
 def mutual(authority):
     """A server that requires client certificates."""
     pair, root = authority.server(), authority.client("root")
-    config = f"""[tls]
-cert = "{pair.cert}"
-key = "{pair.key}"
-client_ca = "{authority.ca}"
-client_auth = "required"
-"""
-    with ServerProcess(config=config, credentials=grpc_credentials(authority, root)) as server:
+    with ServerProcess(
+        config=tls_config(pair, authority.ca, "required"), credentials=grpc_credentials(authority, root)
+    ) as server:
         yield server
 
 
@@ -125,15 +121,10 @@ def test_the_http_port_knows_certificates_and_tokens(tmp_path):
     authority = Authority(tmp_path)
     pair, eye, blind = authority.server(), authority.client("eye"), authority.client("blind")
     (tmp_path / "jwks.json").write_bytes(jwks(ONE))
-    tls = f"""[tls]
-cert = "{pair.cert}"
-key = "{pair.key}"
-client_ca = "{authority.ca}"
-client_auth = "optional"
-[telemetry]
+    tls = tls_config(pair, authority.ca, "optional")
+    provider = f"""[telemetry]
 prometheus_listen = "0.0.0.0:0"
-"""
-    provider = f"""[jwt]
+[jwt]
 issuer = "{ISSUER}"
 audience = "{AUDIENCE}"
 jwks_file = "{tmp_path}/jwks.json"

@@ -98,6 +98,12 @@ def encrypted(pair, path):
     return str(path)
 
 
+def tls_config(pair, client_ca="", client_auth="none"):
+    """The section of a server's configuration."""
+    given = {"cert": pair.cert, "key": pair.key, "client_ca": client_ca, "client_auth": client_auth}
+    return "[tls]\n" + "".join(f'{name} = "{value}"\n' for name, value in given.items())
+
+
 def grpc_credentials(authority, pair=None):
     """For a channel of grpcio."""
     key, cert = (Path(pair.key).read_bytes(), Path(pair.cert).read_bytes()) if pair else (None, None)

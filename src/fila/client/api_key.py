@@ -77,5 +77,5 @@ def _read(path: Path) -> str:
 def _metadata(text: str, where: str) -> Metadata:
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise InvalidArgumentError(f"{where} holds no API key: one line of printable ASCII")
+        raise InvalidArgumentError(f"{where} holds no API key or token: one line of printable ASCII")
     return (("authorization", f"Bearer {key}"),)

@@ -17,6 +17,12 @@ def sent(key):
     return dict(key.metadata()).get("authorization")
 
 
+def test_a_token_of_an_identity_provider_is_sent_as_it_is(tmp_path):
+    token = ".".join(["eyJhbGciOiJFUzI1NiJ9", "e30" * 1500, "_-" * 40])
+    (tmp_path / "token").write_text(token + "\n")
+    assert sent(ApiKey(token)) == sent(ApiKey(None, tmp_path / "token")) == f"Bearer {token}"
+
+
 def test_without_a_key_nothing_is_sent():
     assert ApiKey().metadata() == ()
 
