@@ -22,8 +22,8 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import machine, sections
+from fila.pipelines.session import open_session
 from fila.reconcile.domain.settings import DEFAULTS
-from fila.spark.session import open_session
 
 Figures = dict[str, Any]
 """What is written as JSON: numbers, and groups of them by name."""
@@ -68,7 +68,7 @@ def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> F
     sample.metrics(spark, wanted).write.parquet(str(folder / "metrics"))
     for table in (tables.reports(), tables.metrics()):
         received = spark.read.parquet(str(folder / table.name)).withColumn(tables.RECEIVED, F.lit(now_ms))
-        rows = tables.bronze(received, table, DEFAULTS.intake)
+        rows = tables.judged(received, table, DEFAULTS.intake)
         tables.valid(rows, table).write.parquet(str(folder / "silver" / table.name))
 
     def sides() -> list[DataFrame]:
@@ -84,9 +84,7 @@ def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> F
         reports, metrics = sides()
         results = verdicts.results(verdicts.fresh(reports), metrics, now_ms, DEFAULTS)
         return (
-            verdicts.tally(verdicts.changes(results, None), "affiliate_id")
-            .agg(F.sum("steps_bp"), F.sum("reports"))
-            .collect()
+            verdicts.tally(verdicts.changes(results), "affiliate_id").agg(F.sum("steps_bp"), F.sum("reports")).collect()
         )
 
     jvm: Any = spark._jvm  # noqa: SLF001

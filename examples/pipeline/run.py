@@ -21,8 +21,8 @@ from pathlib import Path
 
 from fila import Client, FilaError, OutgoingMessage
 from fila.pipelines.errors import PipelineError
+from fila.pipelines.session import open_session
 from fila.spark.errors import SparkMissing
-from fila.spark.session import open_session
 from fila.testing import ServerProcess
 
 QUEUE = "orders"

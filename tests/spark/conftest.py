@@ -9,8 +9,8 @@ import os
 import pytest
 
 from fila import Client
+from fila.pipelines.session import open_session
 from fila.spark.errors import SparkMissing
-from fila.spark.session import open_session
 from fila.testing import ServerProcess
 from tests.helpers.spark import COMPILED, QUICK
 

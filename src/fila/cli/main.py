@@ -23,6 +23,7 @@ from fila.cli.enqueue import enqueue
 from fila.cli.explain import explain
 from fila.cli.hooks import hook
 from fila.cli.journal import journal
+from fila.cli.lake import checks, daily, maintain, verdicts
 from fila.cli.output import printable, wants_colour
 from fila.cli.ping import ping
 from fila.cli.pipeline import pipeline
@@ -133,7 +134,8 @@ def cli() -> None:
     """The command line of the Fila message broker."""
 
 
-pipeline.add_command(stream)
+for _command in (stream, daily, verdicts, checks, maintain):
+    pipeline.add_command(_command)
 cli.add_section("Messages", enqueue, consume, dlq, redrive)
 cli.add_section("Queues", queue, stats=inspect)
 cli.add_section("Operations", apply, top, explain, throttle, config, hook, journal, ping, completion)

@@ -23,6 +23,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 Examples:
   fila pipeline sample data --count 100000
   fila pipeline reconcile --reports data/reports --metrics data/metrics --out reconciled
+  fila pipeline verdicts --out reconciled --as-of 2026-11-16
   fila pipeline fairness --broker localhost:5555 --out fairness"""
 )
 def pipeline() -> None:
@@ -42,6 +43,30 @@ def spark_options(command: _Command) -> _Command:
     return command
 
 
+class _Share(click.ParamType):  # type: ignore[type-arg] # generic in some versions of click
+    """A share such as 5%, in basis points."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        from fila.pipelines.submit.program import share_bp
+
+        try:
+            return share_bp(value)
+        except ValueError:
+            self.fail(f"{value} is not a share from 0% to 100%", param, ctx)
+
+
+max_refused_option = click.option(
+    "--max-refused",
+    type=_Share(),
+    default=10_000,
+    show_default="100%",
+    metavar="SHARE",
+    help="Exit with 3 if more rows of an input are refused, or all. The run is written all the same.",
+)
 rules_option = click.option(
     "--config",
     "config_path",
@@ -65,8 +90,9 @@ Examples:
     "--metrics", required=True, metavar="PATH", help="The metrics of platforms: files, a folder or a pattern."
 )
 @click.option(
-    "--out", required=True, metavar="FOLDER", help="The folder of the runs. Use the same folder again to continue."
+    "--out", required=True, metavar="FOLDER", help="The folder of the tables. Use the same folder again to continue."
 )
+@max_refused_option
 @rules_option
 @spark_options
 @pass_session
@@ -76,6 +102,7 @@ def reconcile(
     reports: str,
     metrics: str,
     out: str,
+    max_refused: int,
     config_path: Path | None,
     master: str | None,
     as_json: bool,
@@ -84,26 +111,41 @@ def reconcile(
 
     Files may be Parquet, CSV or JSON lines, also mixed. Invalid rows are kept apart, with the reason. A second run into
     the same folder adds what is new and changes nothing else. The command prints a summary and writes a report page.
+
+    Exit codes: 0 done, 1 stopped by an error, 2 wrong options, 3 written but a check of the data failed.
     """
     with spark_session("fila reconcile", master) as (spark, say):
         from fila.pipelines.reconcile import bulk
+        from fila.pipelines.reconcile.checks import Limits
         from fila.pipelines.submit.program import read_rules
 
         now_ms = time.time_ns() // 1_000_000
-        rules = read_rules(config_path)
-        outcome = bulk.reconcile(spark, reports, metrics, out, now_ms=now_ms, settings=rules, say=say)
-    summary = outcome.summary
+        rules, limits = read_rules(config_path), Limits(max_refused)
+        outcome = bulk.reconcile(spark, reports, metrics, out, now_ms=now_ms, settings=rules, limits=limits, say=say)
+    show_outcome(outcome, as_json=session.as_json or as_json)
+
+
+class ChecksFailed(click.ClickException):
+    """The run is written, and its data failed a check."""
+
+    exit_code = 3
+
+
+def show_outcome(outcome: Any, *, as_json: bool) -> None:
+    """What a run came to. Raises ChecksFailed."""
     for reason in outcome.quarantined.values():
         click.echo(f"Warning: left out, until it is mended: {output.printable(reason)}", err=True)
-    if session.as_json or as_json:
+    summary = outcome.summary
+    if as_json:
         output.emit_json({"run": outcome.run, "changed": outcome.changed, "report": outcome.report, **summary})
     else:
         if not outcome.changed:
             click.echo("There is no new input. This is the result of the last run.")
-        _show_reconciled(summary)
-        click.echo(f"\nRun {outcome.run} is in {outcome.folder}\nReport: {outcome.report}")
+        if "statuses" in summary:
+            _show_reconciled(summary)
+        click.echo(f"\nThe tables of run {outcome.run} are in {outcome.folder}\nReport: {outcome.report}")
     if outcome.failure is not None:
-        raise click.ClickException(output.printable(outcome.failure))
+        raise ChecksFailed(output.printable(outcome.failure))
 
 
 @pipeline.command(
@@ -202,8 +244,8 @@ def spark_session(name: str, master: str | None) -> Iterator[tuple[Any, Callable
     """A session that ends with the command, and a way to say how far it is. Failures are said in one line."""
     try:
         from fila.pipelines.errors import PipelineError
+        from fila.pipelines.session import open_session
         from fila.spark.errors import SparkMissing
-        from fila.spark.session import open_session
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"fila pipeline needs the package {error.name}: pip install 'fila[spark]'"

@@ -25,7 +25,7 @@ Examples:
 @click.option(
     "--metrics", required=True, metavar="PATH", help="The metrics of platforms: files. New files are picked up."
 )
-@click.option("--out", required=True, metavar="FOLDER", help="The folder of the runs and of the checkpoint.")
+@click.option("--out", required=True, metavar="FOLDER", help="The folder of the tables and of the checkpoint.")
 @rules_option
 @click.option(
     "--group",
@@ -61,8 +61,8 @@ def stream(
 ) -> None:
     """Reconcile reports from a queue as they arrive, until Ctrl-C.
 
-    Each batch is a run in FOLDER. Discrepancies, alerts and invalid messages go to queues, exactly once, even if the
-    command is killed and started again.
+    Each batch is a run on the tables in FOLDER. Discrepancies, alerts and invalid messages go to queues, exactly once,
+    even if the command is killed and started again.
     """
     if broker is not None:
         session.addr = broker
@@ -99,7 +99,7 @@ def stream(
         output.emit_json({**totals, "out": out})
         return
     output.pairs([(name, f"{count:,}") for name, count in totals.items()])
-    click.echo(f"\nRuns are in {out}")
+    click.echo(f"\nThe tables are in {out}")
 
 
 def _make_queues(session: Session, *names: str) -> None:

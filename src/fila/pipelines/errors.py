@@ -2,7 +2,8 @@
 
 PipelineError
 ├── BadInput          files that cannot be what they are said to be
-└── RunTaken          another run finished first
+├── ChecksFailed      the run is written, and its data failed a check
+└── RunTaken          another run was faster
 """
 
 
@@ -16,3 +17,7 @@ class BadInput(PipelineError):
 
 class RunTaken(PipelineError):
     """Another run into the same folder finished first."""
+
+
+class ChecksFailed(PipelineError):
+    """The run is written, and a check of its data failed. The text says which."""

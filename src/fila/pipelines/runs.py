@@ -1,4 +1,4 @@
-"""The folder that a pipeline writes to, run by run.
+"""The folder that the fairness analysis writes to, run by run.
 
     OUT/runs/000001/           one run: whatever it wrote, and `manifest.json`
     OUT/report.html            the last run's, for people
@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from fila.pipelines.errors import BadInput, PipelineError, RunTaken
-from fila.pipelines.files import FileInfo, Files
+from fila.pipelines.errors import PipelineError, RunTaken
+from fila.pipelines.files import Files
 
 FORMAT = 1
 ReadFiles = dict[str, tuple[int, int]]
@@ -105,15 +105,3 @@ class Runs:
         if not self._files.rename(staged, target):
             raise self._taken(manifest.run)
         return target
-
-
-def is_new(file: FileInfo, known: ReadFiles) -> bool:
-    """Whether no run has read this file. Raises BadInput if it has changed since one has."""
-    if file.path not in known:
-        return True
-    if tuple(known[file.path]) != (file.size, file.modified_ms):
-        raise BadInput(
-            f"{file.path} has changed since it was read, so its old rows are part of the results: "
-            "give new rows in a new file, or begin anew with another --out"
-        )
-    return False

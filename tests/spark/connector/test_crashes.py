@@ -19,6 +19,7 @@ from fila import Client
 from fila.testing import ServerProcess
 from tests.e2e.support import eventually
 from tests.helpers.spark_crash import PATIENCE_S, Trial, need_java
+from tests.helpers.spark_lake import Tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -162,7 +163,7 @@ def held(client, queue):
     return [message.payload for piece in client.read_queue(queue) for message in piece]
 
 
-def test_reports_count_once_also_when_leases_end_before_the_job_is_back(server, client, tmp_path):
+def test_reports_count_once_also_when_leases_end_before_the_job_is_back(spark, server, client, tmp_path):
     client.create_queue("r")
     count = 120
     at_ms = 1_790_000_000_000
@@ -181,7 +182,9 @@ def test_reports_count_once_also_when_leases_end_before_the_job_is_back(server, 
         for wanted in (1, 2):
             job.start()
             eventually(
-                lambda wanted=wanted: job.running() and len(list(out.glob("runs/*"))) >= wanted, "a run", PATIENCE_S
+                lambda wanted=wanted: job.running() and len(list(out.glob("ledger/runs/_delta_log/*.json"))) >= wanted,
+                "a run",
+                PATIENCE_S,
             )
             job.kill()
         # By now the leases have ended: the broker gives the messages to a later batch.
@@ -189,9 +192,6 @@ def test_reports_count_once_also_when_leases_end_before_the_job_is_back(server, 
         job.finish()
     found = Counter(json.loads(payload)["report_id"] for payload in held(client, "r.discrepancies"))
     assert found == Counter(f"r{number}" for number in range(1, count, 2))
-    import pyarrow.parquet as pq
-
-    last = max(out.glob("runs/*"))
-    affiliates = pq.read_table(last / "gold" / "affiliates").to_pylist()
-    assert {row["affiliate_id"]: row["reports"] for row in affiliates} == {f"a{n}": count // 5 for n in range(5)}
+    affiliates = Tables(spark, out).totals("affiliate")
+    assert {name: row["reports"] for name, row in affiliates.items()} == {f"a{n}": count // 5 for n in range(5)}
     assert client.queue_stats("r").summary.depth == 0

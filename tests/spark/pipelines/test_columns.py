@@ -121,7 +121,7 @@ def test_trust_retries_and_escalation_agree(spark):
     trust = Trust(lowest_bp=1_000, highest_bp=9_000)
     sums = [-(10**9), -4_001, -4_000, -3_999, 0, 3_999, 4_000, 4_001, 10**9]
     shown = spark.createDataFrame([(each,) for each in sums], "total bigint")
-    for row in shown.select("total", columns.score_bp(F.col("total"), trust).alias("score")).collect():
+    for row in shown.select("total", F.expr(columns.score_sql("total", trust)).alias("score")).collect():
         assert row.score == py_score_bp(row.total, trust)
 
     alerts = DEFAULTS.alerts

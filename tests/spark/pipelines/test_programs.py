@@ -11,12 +11,12 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 
 from fila.cli.main import cli
-from fila.pipelines.submit import fairness, reconcile, stream
+from fila.pipelines.submit import daily, fairness, reconcile, stream
 from tests.helpers.spark_journal import Story
 from tests.helpers.spark_reports import metric, of_now, report, write_parquet
 
 
-@pytest.mark.parametrize("program", [fairness, reconcile, stream], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", [daily, fairness, reconcile, stream], ids=lambda program: program.__name__)
 def test_the_options_are_those_of_the_command(program, capsys):
     name = program.__name__.rpartition(".")[2]
     command = cli.get_command(click.Context(cli), "pipeline").commands[name]
@@ -34,6 +34,8 @@ def test_the_options_are_those_of_the_command(program, capsys):
         (fairness, ["--journal", "j", "--out", "o", "--window", "nan"]),
         (fairness, ["--journal", "j", "--out", "o", "--window", "wide"]),
         (reconcile, ["--reports", "r", "--metrics", "m", "--out", "o", "--config", "/nowhere.toml"]),
+        (reconcile, ["--reports", "r", "--metrics", "m", "--out", "o", "--max-refused", "101%"]),
+        (daily, ["--reports", "r", "--metrics", "m", "--out", "o", "--date", "yesterday"]),
         (stream, ["--queue", "q", "--metrics", "m", "--out", "o", "--max-messages", "0"]),
         (stream, ["--queue", "q", "--metrics", "m", "--out", "o", "--every", "-1"]),
     ],
@@ -62,11 +64,11 @@ def test_a_run_of_which_all_rows_are_refused_fails(spark, tmp_path, capsys, monk
     write_parquet(tmp_path / "reports" / "a.parquet", [report(n, -1) for n in range(3)])
     write_parquet(tmp_path / "metrics" / "a.parquet", [metric(1)])
     paths = [word for name in ("reports", "metrics") for word in (f"--{name}", str(tmp_path / name))]
-    said = f"all 3 rows of reports were refused: {tmp_path}/{{}}/report.html says why\n"
-    assert reconcile.main([*paths, "--out", str(tmp_path / "one")]) == 1
+    said = f"all 3 rows of reports were refused: see {tmp_path}/{{}}/report.html\n"
+    assert reconcile.main([*paths, "--out", str(tmp_path / "one")]) == 3
     assert capsys.readouterr().err.endswith("Error: " + said.format("one"))
     result = CliRunner().invoke(cli, ["pipeline", "reconcile", *paths, "--out", str(tmp_path / "two")])
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert result.output.endswith("Error: " + said.format("two"))
 
 

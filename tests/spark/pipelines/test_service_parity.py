@@ -10,6 +10,7 @@ pytest.importorskip("pyspark")
 from fila.pipelines.reconcile.bulk import reconcile
 from fila.reconcile.domain.intake import POST_TAKEN
 from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS
+from tests.helpers.spark_lake import Tables
 from tests.helpers.spark_reports import NOW_MS, metric, report, write_parquet
 from tests.helpers.spark_service import Service
 
@@ -34,13 +35,9 @@ class Both:
         self.runs.append(reconcile(self._spark, *paths, now_ms=now_ms))
         return self.runs[-1]
 
-    def rows(self, what):
-        """A table of all runs that changed something."""
-        folders = {f"{run.folder}/{what}" for run in self.runs if Path(run.folder, what).exists()}
-        return [row.asDict() for row in self.frame(*folders).collect()] if folders else []
-
-    def frame(self, *paths):
-        return self._spark.read.parquet(*paths)
+    @property
+    def tables(self):
+        return Tables(self._spark, self._folder / "out")
 
 
 @pytest.fixture
@@ -56,8 +53,8 @@ def test_a_post_is_its_first_reporters(both):
     one = both.run(NOW_MS, first, [metric(1), metric("own")])
     two = both.run(NOW_MS + 1, [report(f"again-{who}", affiliate=who, post_id="p1") for who in ("eve", "fay")])
 
-    found = {row["report_id"]: True for row in both.rows("silver/reports")}
-    found |= {row["report_id"]: False for row in both.rows("silver/post_taken")}
+    found = {row["report_id"]: True for row in both.tables.reports()}
+    found |= {row["report_id"]: False for row in both.tables.post_taken()}
     assert found == both.taken
     assert sorted(name for name, taken in found.items() if taken) == ["ragain-fay", "rearly", "rown"]
     assert one.summary["rows"]["reports"] == {"received": 7, "refused": 5, "repeated": 0, "new": 2}
@@ -89,16 +86,16 @@ def test_attempts_alerts_and_the_end_of_waiting_are_those_of_the_service(both):
     both.run(later, reports(24, 6, later), metrics((16, 17, 24, 25, 26, 27), later))
     ended = both.run(NOW_MS + 30 * HOUR_MS)
     assert ended.changed
-    assert both.frame(f"{ended.folder}/gold/open").count() == 0
+    assert both.tables.open() == []
     assert not both.run(NOW_MS + 31 * HOUR_MS).changed
     for n, at_ms in enumerate((later + window, later + window + 1)):  # the attempts of `later` count for the first one
         both.run(at_ms, reports(40 + 6 * n, 6, at_ms), metrics(range(40 + 6 * n, 46 + 6 * n), at_ms))
 
-    raised = sorted((row["report_id"], row["kind"], row["severity"], row["at_ms"]) for row in both.rows("gold/alerts"))
+    raised = sorted((row["report_id"], row["kind"], row["severity"], row["at_ms"]) for row in both.tables.alerts())
     assert raised == both.service.alerts()
     assert {kind for _, kind, _, _ in raised} == {"fraud", "data_quality", "system_health"}
     assert {severity for _, kind, severity, _ in raised if kind == "data_quality"} == {"medium", "high", "critical"}
     found = defaultdict(list)
-    for row in sorted(both.rows("gold/results"), key=lambda row: row["attempt"]):
+    for row in sorted(both.tables.results(), key=lambda row: row["attempt"]):
         found[row["report_id"]].append((row["status"], row["attempted_at_ms"], row["next_attempt_ms"]))
     assert found == {name: both.service.attempts(name) for name in both.taken}

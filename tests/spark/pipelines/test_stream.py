@@ -8,16 +8,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-import pyarrow.parquet as pq
-
 from fila.pipelines.errors import BadInput
-from fila.pipelines.files import Files
 from fila.pipelines.reconcile import stream
 from fila.pipelines.reconcile.bulk import reconcile
 from fila.pipelines.reconcile.stream import Batch, Queues
-from fila.pipelines.runs import Runs
 from fila.reconcile.domain.intake import POST_TAKEN
 from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS
+from tests.helpers.spark_lake import Tables
 
 NOW_MS = 1_790_000_000_000
 PATIENCE_S = 200
@@ -71,8 +68,8 @@ def run(spark, queues, metrics, out):
     assert query.awaitTermination(PATIENCE_S)
 
 
-def rows_of(folder, name):
-    return pq.read_table(f"{folder}/gold/{name}").to_pylist()
+def take(spark, out, frame, number, metrics, now_ms=NOW_MS, source="s"):
+    return Batch(spark, str(out), lambda: now_ms, DEFAULTS, lambda _: None).take(frame, number, metrics, source)
 
 
 def messages(spark, payloads):
@@ -82,8 +79,8 @@ def messages(spark, payloads):
     return spark.createDataFrame([(name, text.encode(), at) for name, text in payloads], schema)
 
 
-def counted(*folders, name):
-    return Counter(json.dumps(row, sort_keys=True) for folder in folders for row in rows_of(folder, name))
+def counted(rows):
+    return Counter(json.dumps(row, sort_keys=True) for row in rows)
 
 
 def sent(client, queue):
@@ -101,9 +98,10 @@ def test_what_is_no_report_is_sent_once_also_when_it_comes_again_in_a_later_batc
     counts = []
     for number, batch in enumerate(batches):
         frame = messages(spark, batch)
-        counts.append(Batch(spark, out, NOW_MS, DEFAULTS, lambda _: None).take(frame, number, metrics))
+        done = take(spark, out, frame, number, metrics, source=f"p-{queue}")
+        counts.append(done.summary["rows"]["reports"])
         for _ in range(2):  # the second time it adds nothing
-            stream.send(spark, queues, Runs(Files(spark), out), f"p-{queue}", number)
+            stream.send(spark, queues, out, done, number)
     reasons = [(message.headers["message_id"], message.headers["reason"]) for message in sent(client, queues.refused)]
     unreadable = "the line cannot be read"
     assert sorted(reasons) == [("m1", unreadable), ("m3", unreadable), ("m4", POST_TAKEN)]
@@ -123,9 +121,8 @@ def test_metrics_that_cannot_be_used_do_not_stop_the_stream(spark, queues, tmp_p
         if text:
             (folder / "lacking.json").write_text(text)
         frame = messages(spark, [("m", json.dumps(report(number)))])
-        counts = Batch(spark, out, NOW_MS, DEFAULTS, lambda _: None).take(frame, number, str(folder))
-        assert counts["new"] == 1
-    last = Runs(Files(spark), out).last()
+        last = take(spark, out, frame, number, str(folder))
+        assert last.summary["rows"]["reports"]["new"] == 1
     [(path, reason)] = last.summary["quarantined"].items()
     assert path.endswith("lacking.json")
     assert "missing columns post_id" in reason
@@ -137,13 +134,12 @@ def test_a_report_counts_as_of_when_it_was_enqueued(spark, metrics, tmp_path):
     ahead = {"ahead": NOW_MS + HOUR_MS, "a little ahead": NOW_MS + 1000, "old": NOW_MS - limits.max_age_ms}
     rows = [report(n, 3400, report_id=name, reported_at=at) for n, (name, at) in enumerate(ahead.items())]
     frame = messages(spark, [(row["report_id"], json.dumps(row)) for row in rows])
-    Batch(spark, str(tmp_path / "out"), now_ms, DEFAULTS, lambda _: None).take(frame, 0, metrics)
-    run = tmp_path / "out/runs/000001"
-    bronze = pq.read_table(run / "bronze/reports/queue").to_pylist()
-    assert {row["report_id"]: row["fila_problem"] for row in bronze if row["fila_problem"]} == {
+    take(spark, tmp_path / "out", frame, 0, metrics, now_ms)
+    tables = Tables(spark, tmp_path / "out")
+    assert {row["report_id"]: row["problem"] for row in tables.received("reports") if row["problem"]} == {
         "ahead": "reported_at is in the future"
     }
-    found = {row["report_id"]: (row["reported_at_ms"], row["submitted_at_ms"]) for row in rows_of(run, "results")}
+    found = {row["report_id"]: (row["reported_at_ms"], row["submitted_at_ms"]) for row in tables.results()}
     assert found == {"a little ahead": (NOW_MS, NOW_MS), "old": (ahead["old"], NOW_MS)}
 
 
@@ -167,21 +163,20 @@ def test_a_stream_that_fails_on_the_way_comes_to_what_bulk_comes_to(
 
     (tmp_path / "reports.json").write_text("".join(f"{text}\n" for text in REPORTS))
     bulk = reconcile(spark, str(tmp_path / "reports.json"), metrics, str(tmp_path / "bulk"), now_ms=NOW_MS)
-    batches = [f"{out}/runs/{number:06d}" for number in (1, 2)]
-    for name in ("affiliates", "campaigns", "platforms", "open"):
-        assert counted(batches[-1], name=name) == counted(bulk.folder, name=name)
-    for name in ("results", "alerts"):
-        assert counted(*batches, name=name) == counted(bulk.folder, name=name)
+    assert bulk.changed
+    ours, theirs = Tables(spark, out), Tables(spark, tmp_path / "bulk")
+    for dimension in ("affiliate", "campaign", "platform"):
+        assert ours.totals(dimension) == theirs.totals(dimension)
+    for name in ("current", "open", "results", "alerts"):
+        assert counted(getattr(ours, name)()) == counted(getattr(theirs, name)()), name
 
     found = [json.loads(message.payload) for message in sent(client, queues.discrepancies)]
     expected = Counter(
-        row["report_id"]
-        for row in rows_of(bulk.folder, "results")
-        if row["status"].startswith(("DISCREPANCY", "AFFILIATE"))
+        row["report_id"] for row in theirs.results() if row["status"].startswith(("DISCREPANCY", "AFFILIATE"))
     )
     assert expected
     assert Counter(each["report_id"] for each in found) == expected
-    assert len(sent(client, queues.alerts)) == len(rows_of(bulk.folder, "alerts")) > 0
+    assert len(sent(client, queues.alerts)) == len(theirs.alerts()) > 0
     refused = {message.payload.decode(): message.headers["reason"] for message in sent(client, queues.refused)}
     assert refused == {
         REPORTS[-3]: "views is not a whole number from 0 to 1000000000000",

@@ -13,8 +13,10 @@ pytest.importorskip("pyspark")
 
 from fila import Client, OutgoingMessage
 from fila.pipelines import submit as programs
+from fila.pipelines.lake import delta
 from fila.testing import ServerProcess
 from tests.helpers.spark import QUICK
+from tests.helpers.spark_lake import Tables
 from tests.helpers.spark_reports import metric, of_now, report, write_parquet
 
 
@@ -24,6 +26,7 @@ def submit(name, **options):
     assert found, "pyspark brings spark-submit"
     settings = [word for key, value in QUICK.items() for word in ("--conf", f"{key}={value}")]
     settings += ["--conf", "spark.ui.enabled=false", "--conf", "spark.log.level=ERROR"]
+    settings += ["--jars", ",".join(map(str, delta.jars()))]  # as --packages does, without the network
     arguments = [word for key, value in options.items() for word in (f"--{key}", *([str(value)] if value else []))]
     done = subprocess.run(
         [found, "--master", "local[2]", *settings, str(Path(programs.__file__).with_name(f"{name}.py")), *arguments],
@@ -61,7 +64,7 @@ def test_the_pipelines_run_under_spark_submit(spark, tmp_path):
             out=tmp_path / "streamed",
             once=None,
         )
-        found = spark.read.parquet(f"{tmp_path}/streamed/runs/000001/gold/platforms").collect()[0]
+        [found] = Tables(spark, tmp_path / "streamed").totals("platform").values()
         assert {name: found[name.lower()] for name in statuses} == statuses
 
         printed = submit("fairness", broker=server.addr, out=tmp_path / "fairness")

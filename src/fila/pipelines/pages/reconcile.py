@@ -11,11 +11,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from fila.pipelines.lake.ledger import Intent
 from fila.pipelines.pages import html
 from fila.pipelines.pages.html import Part
 from fila.pipelines.reconcile.columns import DIFFERENCES
 from fila.pipelines.reconcile.verdicts import STATUS_COLUMNS
-from fila.pipelines.runs import Manifest
 from fila.reconcile.domain.models import METRICS, Status
 from fila.reconcile.domain.settings import BP, Settings
 
@@ -53,19 +53,30 @@ class Figures:
     alerts: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
-def figures(gold: Mapping[str, DataFrame], before: DataFrame | None, settings: Settings) -> Figures:
-    """Everything that the page of a run shows, from its tables of gold. `before` are the affiliates as they were."""
-    affiliates, platforms, campaigns, results, alerts, waiting = (
-        gold[name] for name in ("affiliates", "platforms", "campaigns", "results", "alerts", "open")
-    )
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """The tables that the page is made of."""
+
+    totals: DataFrame
+    #: Of the run.
+    results: DataFrame
+    alerts: DataFrame
+    #: Reports that are tried again.
+    waiting: DataFrame
+
+
+def figures(gold: Gold, before: DataFrame | None, settings: Settings) -> Figures:
+    """Everything that the page of a run shows. `before` are the totals as they were."""
+    affiliates, platforms, campaigns = (_of(gold.totals, name) for name in ("affiliate", "platform", "campaign"))
+    results, alerts, waiting = gold.results, gold.alerts, gold.waiting
     none = F.lit(None)
     told = F.when(F.col("confidence_bp") == BP, _difference_step())
     counts = _counts(
         results.select(F.lit("results"), F.col("attempt") > 1, told),
         affiliates.select(F.lit("trust"), _trust_step(), none),
-        waiting.select(F.lit("open"), F.col("next_attempt_ms").isNotNull(), none),
+        waiting.select(F.lit("open"), F.lit(True), none),
         alerts.select(F.lit("alerts"), "kind", "severity"),
-        *([before.select(F.lit("trust before"), _trust_step(), none)] if before is not None else []),
+        *([_of(before, "affiliate").select(F.lit("trust before"), _trust_step(), none)] if before is not None else []),
     )
     totals = _rows(affiliates.agg(*(F.sum(name).alias(name) for name in ("reports", *STATUS_COLUMNS.values()))))[0]
     statuses = {status: int(totals[name] or 0) for status, name in STATUS_COLUMNS.items()}
@@ -93,9 +104,9 @@ def figures(gold: Mapping[str, DataFrame], before: DataFrame | None, settings: S
         differences=differences,
         trust_before=trust_before,
         trust_now=trust,
-        worst=_rows(affiliates.where("steps_bp < 0").orderBy("steps_bp", "affiliate_id").limit(_SHOWN)),
-        platforms=_rows(platforms.orderBy(F.desc("reports"), "platform").limit(_SHOWN)),
-        campaigns=_rows(campaigns.orderBy(F.desc("reports"), "campaign_id").limit(_SHOWN)),
+        worst=_rows(affiliates.where("steps_bp < 0").orderBy("steps_bp", "name").limit(_SHOWN)),
+        platforms=_rows(platforms.orderBy(F.desc("reports"), "name").limit(_SHOWN)),
+        campaigns=_rows(campaigns.orderBy(F.desc("reports"), "name").limit(_SHOWN)),
         alerts=found_alerts,
     )
 
@@ -113,14 +124,14 @@ def _counts(*parts: DataFrame) -> dict[str, Counter[tuple[str | None, str | None
 
 
 def render(
-    shown: Figures, refused: Mapping[str, Mapping[str, int]], quarantined: Mapping[str, str], manifest: Manifest
+    shown: Figures, refused: Mapping[str, Mapping[str, int]], quarantined: Mapping[str, str], intent: Intent
 ) -> str:
     """The page. `refused` are rows, by input and reason; `quarantined` are files that were left out, with why."""
     parts = _mix(shown.statuses)
     total = sum(shown.statuses.values()) or 1
     judged = sum(shown.statuses[str(status)] for status in _LOOKS if not str(status).endswith("DATA")) or 1
     matched, over = (shown.statuses[str(status)] for status in (Status.MATCHED, Status.AFFILIATE_OVERCLAIMED))
-    first = shown.worst[0]["affiliate_id"] if shown.worst else None
+    first = shown.worst[0]["name"] if shown.worst else None
     lead = (
         f"Of <b>{judged if sum(shown.statuses.values()) else 0:,}</b> reports that could be held against a platform, "
         f"<b>{matched / judged:.1%}</b> agree with it and <b>{over / judged:.1%}</b> claim far too much. "
@@ -162,13 +173,13 @@ def render(
         html.section(
             "By platform",
             "What the reports of each platform came to.",
-            html.stacks(_mixes(shown.platforms[:_STACKS], "platform")),
+            html.stacks(_mixes(shown.platforms[:_STACKS])),
             half=True,
         ),
         html.section(
             "By campaign",
             "The largest campaigns.",
-            html.stacks(_mixes(shown.campaigns[:_STACKS], "campaign_id")),
+            html.stacks(_mixes(shown.campaigns[:_STACKS])),
             half=True,
         ),
         html.section(
@@ -188,10 +199,14 @@ def render(
         table = html.table(("file", "reason"), sorted(quarantined.items()))
         about = "They could not be used. The next run tries them again."
         sections.append(html.section("Metrics files that were left out", about, table))
-    at = datetime.fromtimestamp(manifest.as_of_ms / 1000, UTC)
-    files = sum(map(len, manifest.inputs.values()))
-    footer = f"Run {manifest.run}, as of {at:%Y-%m-%d %H:%M} UTC, {files:,} files. Point at a bar to see its count."
+    at = datetime.fromtimestamp(intent.as_of_ms / 1000, UTC)
+    files = sum(map(len, intent.files.values()))
+    footer = f"Run {intent.run}, as of {at:%Y-%m-%d %H:%M} UTC, {files:,} new files. Point at a bar to see its count."
     return html.page("Reconciliation", lead, tiles, sections, footer)
+
+
+def _of(totals: DataFrame, dimension: str) -> DataFrame:
+    return totals.where(F.col("dimension") == dimension)
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:
@@ -213,10 +228,10 @@ def _mix(statuses: dict[str, int]) -> list[Part]:
     return [Part(name, statuses.get(str(status), 0), colour) for status, (name, colour) in _LOOKS.items()]
 
 
-def _mixes(rows: Sequence[dict[str, Any]], by: str) -> list[tuple[str, list[Part]]]:
+def _mixes(rows: Sequence[dict[str, Any]]) -> list[tuple[str, list[Part]]]:
     return [
         (
-            str(row[by]) or "(none)",
+            str(row["name"]) or "(none)",
             [Part(name, row[STATUS_COLUMNS[str(status)]], colour) for status, (name, colour) in _LOOKS.items()],
         )
         for row in rows
@@ -248,7 +263,7 @@ def _worst_plot(worst: Sequence[dict[str, Any]]) -> str:
     bars = html.bars(
         [
             (
-                row["affiliate_id"],
+                row["name"],
                 -row["steps_bp"],
                 _worst_text(row),
                 "#e03131" if row["affiliate_overclaimed"] * 2 > row["reports"] else "#ff922b",
@@ -272,7 +287,7 @@ def _claims_table(campaigns: Sequence[dict[str, Any]]) -> str:
     head += [text for name in METRICS for text in (f"{name} claimed", "told", "apart")]
     rows: list[list[str | int]] = []
     for row in campaigns:
-        cells: list[str | int] = [row["campaign_id"] or "(none)", row["reports"]]
+        cells: list[str | int] = [row["name"] or "(none)", row["reports"]]
         for name in METRICS:
             claimed, told = row[f"claimed_{name}"], row[f"told_{name}"]
             cells += [html.short(claimed), html.short(told), f"{(claimed - told) / told:+.1%}" if told else "-"]

@@ -1,37 +1,22 @@
-"""Bulk reconciliation: files of reports and of metrics in, verdicts, trust, sums, alerts and a page for people out.
+"""Bulk reconciliation: files of reports and of metrics in; verdicts, trust, sums, alerts and a page for people out.
 
-Each run writes, for what is new since the run before:
-
-    bronze/reports, bronze/metrics    rows as received, by shape of file; `fila_problem` says why a row was refused
-    silver/reports, silver/metrics    valid rows, normalised, one for each report and post
-    silver/post_taken                 reports of posts that are another affiliate's, if there are any
-    gold/results                      the verdict on each report that was judged
-    gold/alerts                       what a person should hear of
-
-and, as of now, over all runs:
-
-    gold/affiliates, campaigns, platforms    sums; affiliates with their trust
-    gold/open                                reports that are tried again, and when
+The tables are described in `lake.contract`, the steps of a run in `steps`.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from fila.pipelines.errors import BadInput, PipelineError
-from fila.pipelines.files import Files
-from fila.pipelines.pages import reconcile as page
+from fila.pipelines.errors import PipelineError
+from fila.pipelines.lake.ledger import Intent, Run
 from fila.pipelines.progress import Say, described
-from fila.pipelines.reconcile import sources, tables, verdicts
-from fila.pipelines.reconcile.layers import Layers
-from fila.pipelines.reconcile.sources import Input
-from fila.pipelines.reconcile.steps import Steps, rules_text
-from fila.pipelines.runs import Manifest, Runs
+from fila.pipelines.reconcile import tables
+from fila.pipelines.reconcile.checks import NO_LIMITS, Check, Limits
+from fila.pipelines.reconcile.pipeline import Pipeline
 from fila.reconcile.domain.settings import DEFAULTS, Settings
-
-Inputs = dict[str, Input]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +26,24 @@ class Outcome:
     run: int
     #: False when there was nothing new.
     changed: bool
-    #: The folder of the run, and the page for people.
+    #: The folder of the tables, and the page for people.
     folder: str
     report: str
     summary: dict[str, Any]
     #: Metrics files that could not be used, with the reason. The next run tries them again.
     quarantined: dict[str, str]
+    checks: list[Check]
 
     @property
     def failure(self) -> str | None:
-        """What makes the run a failed one, though it was written: all rows of an input were refused."""
-        for name, rows in self.summary["rows"].items() if self.changed else ():
-            if rows["received"] and rows["refused"] == rows["received"]:
-                return f"all {rows['received']:,} rows of {name} were refused: {self.report} says why"
-        return None
+        """What makes the run a failed one, though it was written."""
+        return failure_of(self.checks, self.report)
+
+
+def failure_of(checks: Iterable[Check], report: str) -> str | None:
+    """What the checks that failed say."""
+    failed = [check.text for check in checks if not check.passed]
+    return f"{'; '.join(failed)}: see {report}" if failed else None
 
 
 def reconcile(
@@ -65,87 +54,36 @@ def reconcile(
     *,
     now_ms: int,
     settings: Settings = DEFAULTS,
+    limits: Limits = NO_LIMITS,
     say: Say = lambda _: None,
 ) -> Outcome:
-    """Read what is new at `reports` and `metrics`, and write a run to `out`. Raises PipelineError."""
+    """Read what is new at `reports` and `metrics`, and add a run to the tables in `out`. Raises PipelineError."""
     try:
         with described(spark, "fila reconcile", say) as tell:
-            return _Bulk(spark, out, now_ms, settings, tell).run({"reports": reports, "metrics": metrics})
+            pipeline = Pipeline(spark, out, settings, limits, tell)
+            return _run(pipeline, {"reports": reports, "metrics": metrics}, lambda: now_ms, tell)
     except PySparkException as error:
         raise PipelineError(f"Spark stopped: {str(error).strip().splitlines()[0]}") from error
 
 
-class _Bulk:
-    def __init__(self, spark: SparkSession, out: str, now_ms: int, settings: Settings, say: Say) -> None:
-        self._spark, self._files = spark, Files(spark)
-        self._runs = Runs(self._files, out)
-        self._now_ms, self._settings, self._say = now_ms, settings, say
-
-    def run(self, paths: dict[str, str]) -> Outcome:
-        before = self._runs.last()
-        if before is not None and before.rules != rules_text(self._settings):
-            raise BadInput(
-                f"{self._runs.out} was made under other rules, and results of both would be mixed: use another --out"
-            )
-        inputs = {table.name: self._input(table, paths[table.name], before) for table in tables.both()}
-        new = any(each.shapes for each in inputs.values())
-        if before is not None and not new and not self._steps(before, "").is_any_due():
-            self._say("nothing new")
-            return self._outcome(before, inputs, changed=False)
-        run = before.run + 1 if before else 1
-        with self._runs.stage(run) as staged:
-            manifest = self._write(run, inputs, before, staged)
-            self._runs.publish(staged, manifest)
-        self._say("published")
-        return self._outcome(manifest, inputs, changed=True)
-
-    def _input(self, table: tables.Table, pattern: str, before: Manifest | None) -> Input:
-        self._say(f"looking for {table.name}")
-        found = sources.find(self._files, table, pattern)
-        return sources.new_input(self._spark, self._files, table, found, before)
-
-    def _steps(self, before: Manifest | None, staged: str) -> Steps:
-        return Steps(self._layers(before, staged), self._now_ms, self._settings, self._say)
-
-    def _layers(self, before: Manifest | None, staged: str) -> Layers:
-        return Layers(self._spark, self._files, self._runs, before, staged)
-
-    def _write(self, run: int, inputs: Inputs, before: Manifest | None, staged: str) -> Manifest:
-        """Write everything but the manifest."""
-        steps = self._steps(before, staged)
-        for table in tables.both():
-            steps.read_files(table, inputs[table.name].shapes)
-        steps.decide()
-        self._say("counting")
-        rows, shown = steps.counts(), self._figures(before, staged)
-        summary = {
-            "files": {name: len(each.files) for name, each in inputs.items()},
-            "quarantined": sum(len(each.quarantined) for each in inputs.values()),
-            "rows": {name: counts.summary for name, counts in rows.items()},
-            **shown.summary,
-        }
-        taken = {name: each.known for name, each in inputs.items()}
-        manifest = Manifest(run, self._now_ms, rules_text(self._settings), taken, summary)
-        refused = {name: counts.refused for name, counts in rows.items()}
-        text = page.render(shown, refused, _quarantined(inputs), manifest)
-        self._files.write(f"{staged}/report.html", text)
-        return manifest
-
-    def _figures(self, before: Manifest | None, staged: str) -> page.Figures:
-        layers = self._layers(before, staged)
-        gold: dict[str, DataFrame] = {}
-        for name in verdicts.TABLES:
-            written = layers.current(f"gold/{name}")
-            assert written is not None  # every run has all of them
-            gold[name] = written
-        return page.figures(gold, layers.previous("gold/affiliates"), self._settings)
-
-    def _outcome(self, manifest: Manifest, inputs: Inputs, *, changed: bool) -> Outcome:
-        folder, top = self._runs.path(manifest.run), f"{self._runs.out}/report.html"
-        if changed or not self._files.exists(top):
-            self._files.write(top, self._files.read(f"{folder}/report.html"))
-        return Outcome(manifest.run, changed, folder, top, manifest.summary, _quarantined(inputs))
+def _run(pipeline: Pipeline, paths: dict[str, str], clock_ms: Callable[[], int], say: Say) -> Outcome:
+    both = {table.name: table for table in tables.both()}
+    last = pipeline.open(clock_ms)
+    inputs = {name: pipeline.input(table, paths[name]) for name, table in both.items()}
+    quarantined = {path: reason for each in inputs.values() for path, reason in each.quarantined.items()}
+    now_ms = max(clock_ms(), last.as_of_ms if last else 0)
+    if last is not None and not any(each.shapes for each in inputs.values()) and not pipeline.is_any_due(now_ms):
+        say("nothing new")
+        return _outcome(pipeline, last, quarantined, [], changed=False)
+    files = {name: each.files for name, each in inputs.items()}
+    intent = Intent(last.run + 1 if last else 1, now_ms, "bulk", None, files, quarantined)
+    frames = [frame for name, table in both.items() for frame in pipeline.received(table, inputs[name], now_ms)]
+    done = pipeline.run(intent, frames, last, clock_ms)
+    return _outcome(pipeline, done.run, quarantined, done.checks, changed=True)
 
 
-def _quarantined(inputs: Inputs) -> dict[str, str]:
-    return {path: reason for each in inputs.values() for path, reason in each.quarantined.items()}
+def _outcome(
+    pipeline: Pipeline, run: Run, quarantined: dict[str, str], checks: list[Check], *, changed: bool
+) -> Outcome:
+    out = pipeline.lake.out
+    return Outcome(run.run, changed, out, f"{out}/report.html", run.summary, quarantined, checks)

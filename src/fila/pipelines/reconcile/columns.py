@@ -79,9 +79,9 @@ def classified(joined: DataFrame, settings: Settings) -> DataFrame:
     )
 
 
-def score_bp(total_bp: Column, trust: TrustSettings) -> Column:
-    """The trust that a sum of steps amounts to, within its bounds."""
-    return F.greatest(_column(trust.lowest_bp), F.least(_column(trust.highest_bp), total_bp + trust.initial_bp))
+def score_sql(total_bp: str, trust: TrustSettings) -> str:
+    """The trust that a sum of steps amounts to, within its bounds, as SQL: a MERGE takes nothing else."""
+    return f"greatest({trust.lowest_bp}L, least({trust.highest_bp}L, {total_bp} + {trust.initial_bp}L))"
 
 
 def next_attempt_ms(now_ms: int, retries: Retries) -> Column:

@@ -6,45 +6,44 @@ Reports of one run are ordered by receipt, then by the time they are of, then by
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-_POST = ("platform", "post_id")
+_POST = ["platform", "post_id"]
 _MANY = 200_000
 
 
-def split(reports: DataFrame, earlier: DataFrame | None) -> tuple[DataFrame, DataFrame | None]:
-    """The reports of posts that are their affiliate's own, and those of posts that are another's (None: no such).
+def with_known_owner(reports: DataFrame, posts: DataFrame) -> DataFrame:
+    """Reports, each with the `owner` of its post, null where the post has none yet."""
+    return reports.join(posts.select(*_POST, F.col("affiliate_id").alias("owner")), _POST, "left")
 
-    `earlier` are the accepted reports of all runs before. Nearly all posts have one affiliate. So affiliates are
-    compared by hash, which moves 16 bytes a report, and only the posts of several are sorted out.
+
+def owned(known: DataFrame) -> DataFrame:
+    """The same, with an owner for every post: it goes to whoever reported it first."""
+    new = known.where(F.col("owner").isNull()).drop("owner")
+    return known.where(F.col("owner").isNotNull()).unionByName(_first(new))
+
+
+def _first(reports: DataFrame) -> DataFrame:
+    """Reports of posts without an owner, each with the owner that they come to.
+
+    Nearly all posts have one affiliate. So affiliates are compared by hash, which moves 16 bytes a report, and only the
+    posts of several are sorted out.
     """
-    everything = reports if earlier is None else reports.unionByName(earlier)
     several = (
-        everything.groupBy(_post_hash().alias("h"))
+        reports.groupBy(_post_hash().alias("h"))
         .agg(F.min(_affiliate_hash()).alias("one"), F.max(_affiliate_hash()).alias("other"))
         .where("one != other")
         .select("h")
     )
     found = several.limit(_MANY + 1).collect()
+    own = reports.withColumn("owner", F.col("affiliate_id"))
     if not found:
-        return reports, None
+        return own
     if len(found) <= _MANY:
         several = F.broadcast(reports.sparkSession.createDataFrame([(row.h,) for row in found], "h bigint"))
-    owned = _owned(_contested(reports, several), None if earlier is None else _contested(earlier, several))
-    alone = reports.withColumn("h", _post_hash()).join(several, "h", "left_anti").drop("h")
-    mine = F.col("owner") == F.col("affiliate_id")
-    return alone.unionByName(owned.where(mine).drop("owner")), owned.where(~mine).drop("owner")
-
-
-def _owned(reports: DataFrame, earlier: DataFrame | None) -> DataFrame:
-    """Reports, each with the `owner` of its post."""
+    contested = reports.withColumn("h", _post_hash()).join(several, "h", "left_semi").drop("h")
+    alone = own.withColumn("h", _post_hash()).join(several, "h", "left_anti").drop("h")
     order = F.struct("submitted_at_ms", "reported_at_ms", "report_id")
-    claims = reports.select(*_POST, "affiliate_id", F.struct(F.lit(1), order).alias("order"))
-    if earlier is not None:
-        claims = claims.unionByName(earlier.select(*_POST, "affiliate_id", F.struct(F.lit(0), order).alias("order")))
-    return reports.join(claims.groupBy(*_POST).agg(F.min_by("affiliate_id", "order").alias("owner")), list(_POST))
-
-
-def _contested(reports: DataFrame, several: DataFrame) -> DataFrame:
-    return reports.withColumn("h", _post_hash()).join(several, "h", "left_semi").drop("h")
+    owners = contested.groupBy(*_POST).agg(F.min_by("affiliate_id", order).alias("owner"))
+    return alone.unionByName(contested.join(owners, _POST))
 
 
 def _post_hash() -> Column:

@@ -18,9 +18,9 @@ from pyspark.sql import types as T
 
 from fila.pipelines.errors import BadInput
 from fila.pipelines.files import FileInfo, Files
+from fila.pipelines.lake.ledger import ReadFiles
 from fila.pipelines.reconcile import tables
-from fila.pipelines.reconcile.tables import CORRUPT, FILE, Table
-from fila.pipelines.runs import Manifest, ReadFiles, is_new
+from fila.pipelines.reconcile.tables import CORRUPT, FILE, LINE, Table
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -53,12 +53,11 @@ class Input:
     shapes: list[Shape]
     #: Files that cannot be used, by path, and why. The next run tries them again.
     quarantined: dict[str, str]
-    #: Files that were read, by this run and those before it.
-    known: ReadFiles
 
     @property
-    def files(self) -> list[FileInfo]:
-        return [file for shape in self.shapes for file in shape.files]
+    def files(self) -> ReadFiles:
+        """The files that are read."""
+        return {file.path: (file.size, file.modified_ms) for shape in self.shapes for file in shape.files}
 
 
 def find(files: Files, table: Table, pattern: str) -> list[FileInfo]:
@@ -69,11 +68,8 @@ def find(files: Files, table: Table, pattern: str) -> list[FileInfo]:
     return found
 
 
-def new_input(
-    spark: SparkSession, files: Files, table: Table, found: Iterable[FileInfo], before: Manifest | None
-) -> Input:
+def new_input(spark: SparkSession, files: Files, table: Table, found: Iterable[FileInfo], known: ReadFiles) -> Input:
     """The files that no run before has read, by shape. Raises BadInput, unless the table quarantines."""
-    known = before.inputs.get(table.name, {}) if before is not None else {}
     reader = _Reader(spark, files, table)
     grouped: dict[tuple[str, ...], list[FileInfo]] = {}
     quarantined: dict[str, str] = {}
@@ -95,8 +91,19 @@ def new_input(
             quarantined |= {file.path: str(error) for file in members}
     for reason in quarantined.values():
         _log.warning("left out, until it is mended: %s", reason)
-    read = {file.path: (file.size, file.modified_ms) for shape in shapes for file in shape.files}
-    return Input(shapes, quarantined, known | read)
+    return Input(shapes, quarantined)
+
+
+def is_new(file: FileInfo, known: ReadFiles) -> bool:
+    """Whether no run has read this file. Raises BadInput if it has changed since one has."""
+    if file.path not in known:
+        return True
+    if tuple(known[file.path]) != (file.size, file.modified_ms):
+        raise BadInput(
+            f"{file.path} has changed since it was read, so its old rows are part of the results: "
+            "give new rows in a new file, or begin anew with another --out"
+        )
+    return False
 
 
 class _Reader:
@@ -147,13 +154,13 @@ def _csv(spark: SparkSession, columns: Sequence[str], paths: Sequence[str]) -> D
 
 
 def _json(spark: SparkSession, table: Table, paths: Sequence[str]) -> DataFrame:
-    """Lines of JSON: what they say, and the line itself in `received`."""
+    """Lines of JSON: what they say, and the line itself."""
     names = [field.name for field in table.fields]
     schema = T.StructType([T.StructField(name, T.StringType()) for name in (*names, CORRUPT)])
     parsed = F.from_json("value", schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
     lines = spark.read.text(list(paths)).where(F.trim("value") != "")
-    return lines.select(F.col("value").alias("received"), "_metadata", parsed.alias("said")).select(
-        "received", "_metadata", "said.*"
+    return lines.select(F.col("value").alias(LINE), "_metadata", parsed.alias("said")).select(
+        LINE, "_metadata", "said.*"
     )
 
 

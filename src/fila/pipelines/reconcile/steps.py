@@ -1,6 +1,13 @@
-"""The steps of a run, which files and queues have in common: clean what was received, decide, count."""
+"""The steps of a run after its input is in bronze, the same for files and queues.
 
-from collections.abc import Sequence
+Each step reads tables and commits one table. So a run that was stopped between two of them goes on where it was, in
+whatever process. A step reads of history only what can still matter:
+- ids of reports, back to the oldest report that could be accepted now (`max_age_ms`, `max_skew_ms`);
+- metrics that were read within `max_age_ms`;
+- alerts within their window, and reports that are open, which have a partition of their own;
+- the owner of each post, narrow rows that are kept for ever.
+"""
+
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import Any
@@ -8,12 +15,17 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from fila.pipelines.lake.contract import ALERTS, BRONZE, CURRENT, METRICS, POSTS, REPORTS, RESULTS, SUMS, TOTALS
+from fila.pipelines.lake.lake import Lake, RunRows, day_of, since_day
+from fila.pipelines.lake.ledger import Intent
 from fila.pipelines.progress import Say
-from fila.pipelines.reconcile import ownership, sources, tables, verdicts
-from fila.pipelines.reconcile.layers import Layers
-from fila.pipelines.reconcile.tables import PROBLEM, Table
+from fila.pipelines.reconcile import ownership, tables, verdicts
+from fila.pipelines.reconcile.tables import PROBLEM, SUBMITTED
+from fila.reconcile.domain.alerts import window_start_ms
 from fila.reconcile.domain.intake import POST_TAKEN
 from fila.reconcile.domain.settings import Settings
+
+INPUTS = ("reports", "metrics")
 
 
 @dataclass(slots=True)
@@ -33,122 +45,122 @@ class Counts:
 
 
 class Steps:
-    """What a run at a moment, under these rules, does to its tables."""
+    """What a run under these rules does to the tables."""
 
-    def __init__(self, layers: Layers, now_ms: int, settings: Settings, say: Say) -> None:
-        self._layers, self._now_ms, self._settings, self._say = layers, now_ms, settings, say
+    def __init__(self, lake: Lake, new: RunRows, intent: Intent, settings: Settings, say: Say) -> None:
+        self._lake, self._new, self._intent, self._settings, self._say = lake, new, intent, settings, say
+        self._run, self._now_ms = intent.run, intent.as_of_ms
 
-    def read_files(self, table: Table, shapes: Sequence[sources.Shape]) -> None:
-        """Write bronze and silver of the files of an input, if there are any."""
-        bronze: list[DataFrame] = []
-        for number, shape in enumerate(shapes, 1):
-            self._say(f"reading {table.name}: {len(shape.files)} {shape.format}")
-            rows = shape.rows
-            if table.received:
-                rows = rows.withColumn(tables.RECEIVED, F.lit(self._now_ms).cast("bigint"))
-            bronze.append(self.write_bronze(table, rows, f"{shape.format}-{number}"))
-        if bronze:
-            self.write_silver(table, bronze)
-
-    def write_bronze(self, table: Table, received: DataFrame, shape: str) -> DataFrame:
-        """Write rows as received, each with the reason if it is refused."""
-        rows = tables.bronze(received, table, self._settings.intake)
-        return self._layers.save(rows, f"bronze/{table.name}/{shape}")
-
-    def write_silver(self, table: Table, bronze: Sequence[DataFrame]) -> None:
-        """Write the valid rows, one for each identity; of reports those that no run before had."""
-        self._say(f"cleaning {table.name}")
-        rows = tables.unique(_union([tables.valid(each, table) for each in bronze]), table)
-        if table.received:
-            rows = self._accepted(rows)
-        self._layers.save(rows.select(*table.schema.names), f"silver/{table.name}")
-
-    def _accepted(self, reports: DataFrame) -> DataFrame:
-        """New reports, without those of posts that are another affiliate's, which are written to `post_taken`."""
-        earlier = [self._layers.earlier(f"silver/{name}") for name in ("reports", "post_taken")]
-        for each in earlier:
-            if each is not None:
-                reports = reports.join(each.select("report_id"), "report_id", "left_anti")
-        accepted, taken = ownership.split(reports, earlier[0])
-        if taken is not None:
-            self._layers.save(taken.select(*tables.reports().schema.names), "silver/post_taken")
-        return accepted
-
-    def decide(self) -> None:
-        """Write gold: verdicts, open reports, sums and alerts."""
-        layers, settings = self._layers, self._settings
-        was_open = layers.previous("gold/open")
+    def write(self) -> None:
+        """All steps, in order. An input that brought nothing has none."""
+        if self._intent.files.get("metrics"):
+            self._clean_metrics()
+        if self._intent.files.get("reports") or self._intent.batch is not None:
+            self._clean_reports()
         self._say("classifying")
-        judged = verdicts.results(self._candidates(was_open), self._metrics(), self._now_ms, settings)
-        results = layers.save(judged, "gold/results")
+        candidates = self._candidates()
+        judged = verdicts.results(candidates, self._metrics(), self._now_ms, self._settings)
+        self._append(RESULTS, judged.withColumn("day", day_of(self._now_ms)))
         self._say("adding up")
-        open_now, replaced = verdicts.still_open(results), None
-        if was_open is not None:
-            ids = results.where("attempt > 1").select("report_id")
-            replaced = was_open.join(ids, "report_id", "left_semi")
-            open_now = open_now.unionByName(was_open.join(ids, "report_id", "left_anti"))
-        layers.save(open_now, "gold/open")
-        changes = verdicts.changes(results, replaced)
-        for name, by in verdicts.BY.items():
-            sums = verdicts.added(layers.previous(f"gold/{name}"), verdicts.tally(changes, by), by)
-            sums = verdicts.trusted(sums, settings) if name == "affiliates" else sums
-            layers.save(sums, f"gold/{name}")
-        alerts = verdicts.alerts(results, layers.earlier("gold/alerts"), settings)
-        layers.save(alerts, "gold/alerts")
+        results = self._new(RESULTS)
+        self._merge_current(results)
+        self._merge_totals(results)
+        raised = verdicts.alerts(results, self._recent_alerts(), self._settings)
+        self._append(ALERTS, raised.withColumn("day", day_of(F.col("at_ms"))))
 
-    def is_any_due(self) -> bool:
-        """Whether the next attempt of an open report is due."""
-        was_open = self._layers.previous("gold/open")
-        return was_open is not None and not verdicts.due(was_open, self._now_ms).isEmpty()
+    def _clean_metrics(self) -> None:
+        self._say("cleaning metrics")
+        rows = tables.valid(self._new(BRONZE), tables.metrics())
+        self._append(METRICS, tables.unique(rows, tables.metrics()).withColumn("day", day_of(self._now_ms)))
 
-    def _candidates(self, was_open: DataFrame | None) -> DataFrame:
+    def _clean_reports(self) -> None:
+        """Valid reports that no run had, one for each id; then the posts that have an owner now."""
+        self._say("cleaning reports")
+        received, posts = tables.valid(self._new(BRONZE), tables.reports()), self._before(POSTS)
+        fresh = self._unknown(tables.unique(received, tables.reports()), received)
+        known = self._new.keep(ownership.with_known_owner(fresh, posts))
+        problem = F.when(F.col("owner") != F.col("affiliate_id"), POST_TAKEN)
+        reports = ownership.owned(known).withColumn(PROBLEM, problem)
+        self._append(REPORTS, reports.withColumn("day", day_of(F.col(SUBMITTED))))
+        post = ["platform", "post_id"]
+        first = self._accepted().select(*post, "affiliate_id").dropDuplicates(post)
+        self._append(POSTS, first.join(posts.select(*post), post, "left_anti"))
+
+    def _unknown(self, reports: DataFrame, received: DataFrame) -> DataFrame:
+        """Reports whose id no run knew."""
+        oldest = received.agg(F.min(SUBMITTED)).collect()[0][0] if self._lake.exists(REPORTS) else None
+        if oldest is None:
+            return reports
+        known = self._before(REPORTS).where(since_day(oldest - remembered_ms(self._settings)))
+        return reports.join(known.select("report_id"), "report_id", "left_anti")
+
+    def _candidates(self) -> DataFrame:
         """The reports that this run judges."""
-        reports, news = (self._layers.current(f"silver/{name}") for name in ("reports", "metrics"))
-        found = [verdicts.fresh(reports)] if reports is not None else []
-        if was_open is not None:
-            found.append(verdicts.due(was_open, self._now_ms))
-            if news is not None:
-                found.append(verdicts.with_news(was_open, news, self._now_ms))
-        return _union(found)
+        was_open = open_reports(self._lake).where(F.col("run") < self._run)
+        news = verdicts.with_news(was_open, self._new(METRICS), self._now_ms)
+        parts = [verdicts.fresh(self._accepted()), verdicts.due(was_open, self._now_ms), news]
+        return reduce(DataFrame.unionByName, parts)
 
     def _metrics(self) -> DataFrame:
-        """The metrics of all runs, one row for a post."""
-        news, old = self._layers.current("silver/metrics"), self._layers.earlier("silver/metrics")
-        if old is None:
-            return self._layers.no_metrics() if news is None else news
-        return tables.unique(old if news is None else old.unionByName(news), tables.metrics())
+        """The latest metrics of each post that were read lately."""
+        oldest = self._now_ms - self._settings.intake.max_age_ms
+        rows = self._lake.read(METRICS).where(since_day(oldest) & (F.col("run") <= self._run))
+        return tables.unique(rows.select(*tables.metrics().schema.names), tables.metrics())
 
-    def counts(self) -> dict[str, Counts]:
-        """What became of the rows of each input."""
-        parts: list[DataFrame] = []
-        nothing = F.lit(None).cast("string")
-        for name in ("reports", "metrics"):
-            parts += [_counted(rows, name, "received", F.col(PROBLEM)) for rows in self._layers.problems(name)]
-            silver = self._layers.current(f"silver/{name}")
-            if silver is not None:
-                parts.append(_counted(silver, name, "new", nothing))
-        taken = self._layers.current("silver/post_taken")
-        if taken is not None:
-            parts.append(_counted(taken, "reports", "post_taken", F.lit(POST_TAKEN)))
-        found = {name: Counts() for name in ("reports", "metrics")}
-        rows = _union(parts).groupBy("input", "what", PROBLEM).count().collect() if parts else []
-        for row in rows:
-            counts = found[row.input]
-            counts.received += row["count"] * (row.what == "received")
-            counts.new += row["count"] * (row.what == "new")
-            if row[PROBLEM] is not None:
-                counts.refused[row[PROBLEM]] = row["count"]
-        return found
+    def _merge_current(self, results: DataFrame) -> None:
+        """Replace open reports. What is final never changes, so those rows are not even looked at."""
+        rows = results.withColumns({"final": F.col("next_attempt_ms").isNull(), "day": day_of(F.col(SUBMITTED))})
+        columns = self._lake.read(CURRENT).columns
+        on = "t.final = false AND t.report_id = s.report_id AND t.day = s.day"
+        self._lake.merge(CURRENT, rows, self._run, on, {name: f"s.{name}" for name in columns})
+
+    def _merge_totals(self, results: DataFrame) -> None:
+        added = verdicts.totals(results).withColumn("run", F.lit(self._run).cast("bigint"))
+        rows = added.withColumn("trust_bp", F.expr(verdicts.trust_sql("steps_bp", "dimension", self._settings)))
+        updates = {name: f"t.{name} + s.{name}" for name in SUMS}
+        updates["trust_bp"] = verdicts.trust_sql("(t.steps_bp + s.steps_bp)", "t.dimension", self._settings)
+        on = "t.dimension = s.dimension AND t.name = s.name"
+        self._lake.merge(TOTALS, rows, self._run, on, updates | {"run": "s.run"})
+
+    def _recent_alerts(self) -> DataFrame:
+        return self._before(ALERTS).where(since_day(window_start_ms(self._now_ms, self._settings.alerts)))
+
+    def _accepted(self) -> DataFrame:
+        return self._new(REPORTS).where(F.col(PROBLEM).isNull())
+
+    def _before(self, name: str) -> DataFrame:
+        return self._lake.read(name).where(F.col("run") < self._run)
+
+    def _append(self, name: str, rows: DataFrame) -> None:
+        self._lake.append(name, rows.withColumn("run", F.lit(self._run).cast("bigint")), self._run)
+
+
+def open_reports(lake: Lake) -> DataFrame:
+    """Reports that are tried again."""
+    return lake.read(CURRENT).where(~F.col("final"))
+
+
+def remembered_ms(settings: Settings) -> int:
+    """For how long an id is remembered: until no report with the same time could be accepted."""
+    return settings.intake.max_age_ms + settings.intake.max_skew_ms
+
+
+def counts(new: RunRows) -> dict[str, Counts]:
+    """What became of the rows of each input of a run."""
+    nothing = F.lit(None).cast("string")
+    bronze = new(BRONZE).select("input", F.lit("received").alias("what"), PROBLEM)
+    reports = new(REPORTS).select(F.lit("reports"), F.lit("new"), PROBLEM)
+    metrics = new(METRICS).select(F.lit("metrics"), F.lit("new"), nothing)
+    found = {name: Counts() for name in INPUTS}
+    for row in bronze.union(reports).union(metrics).groupBy("input", "what", PROBLEM).count().collect():
+        became = found[row.input]
+        became.received += row["count"] * (row.what == "received")
+        became.new += row["count"] * (row.what == "new" and row[PROBLEM] is None)
+        if row[PROBLEM] is not None:
+            became.refused[row[PROBLEM]] = became.refused.get(row[PROBLEM], 0) + row["count"]
+    return found
 
 
 def rules_text(settings: Settings) -> dict[str, Any]:
-    """The rules as a manifest keeps them."""
+    """The rules as the ledger keeps them."""
     return asdict(settings)
-
-
-def _counted(rows: DataFrame, name: str, what: str, problem: Any) -> DataFrame:
-    return rows.select(F.lit(name).alias("input"), F.lit(what).alias("what"), problem.alias(PROBLEM))
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionByName, frames)

@@ -1,17 +1,17 @@
 """Streaming reconciliation: reports from a queue, held against metrics in files, batch by batch.
 
-Each batch of the query is one run in the output folder, written as a bulk run is and by the same code, so a stream and
-a bulk run over the same reports come to the same numbers. What a run says is sent to queues, all in one transaction.
+Each batch of the query is one run on the tables, by the same code as a bulk run, so a stream and a bulk run over the
+same reports come to the same numbers; both may write the same tables. What a run says is sent to queues, all in one
+transaction.
 
 Rules of this file:
-- Batch b is run b + 1. A batch that is run again finds its run and only sends what that says, whatever was read this
-  time: so a run and what was sent of it never differ.
+- A batch that is run again finds its run in the ledger and only sends what that says, whatever was read this time: so a
+  run and what was sent of it never differ.
 - A report counts once, by its id, also when the broker delivers it again in a later batch. A message that is no report
   counts once too, by the id of the message.
-- The checkpoint is in the output folder: one does not make sense without the other.
+- The checkpoint is in the output folder.
 """
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,18 +24,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fila.pipelines.errors import BadInput, PipelineError
+from fila.pipelines.errors import BadInput, PipelineError, RunTaken
 from fila.pipelines.files import Files
+from fila.pipelines.lake.contract import ALERTS, BRONZE, REPORTS, RESULTS
+from fila.pipelines.lake.lake import Lake, since_day
+from fila.pipelines.lake.ledger import Intent, Run, stream_source
 from fila.pipelines.progress import Say, described
-from fila.pipelines.reconcile import sources, tables, verdicts
-from fila.pipelines.reconcile.layers import Layers
-from fila.pipelines.reconcile.steps import Steps, rules_text
-from fila.pipelines.reconcile.tables import CORRUPT, PROBLEM, RECEIVED
-from fila.pipelines.reconcile.verdicts import OPEN
-from fila.pipelines.runs import Manifest, Runs
-from fila.reconcile.domain.intake import POST_TAKEN
+from fila.pipelines.reconcile import tables
+from fila.pipelines.reconcile.checks import NO_LIMITS
+from fila.pipelines.reconcile.pipeline import Pipeline
+from fila.pipelines.reconcile.tables import CORRUPT, MESSAGE, PAYLOAD, PROBLEM, RECEIVED
+from fila.pipelines.reconcile.verdicts import OPEN, RESULT
 from fila.reconcile.domain.models import Status
-from fila.reconcile.domain.settings import DEFAULTS, Settings
+from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS, Settings
 
 OnBatch = Callable[[dict[str, int]], None]
 """Hears what became of the reports of a batch: `received`, `refused`, `repeated`, `new`."""
@@ -43,8 +44,9 @@ OnBatch = Callable[[dict[str, int]], None]
 _FINE = (str(Status.MATCHED), *OPEN)
 """What is no discrepancy."""
 _OURS = re.compile(r"^(?:fila|pyspark)\.[\w.]+: ")
-_BRONZE = "bronze/reports/queue"
-_TAKEN = "silver/post_taken"
+_REMEMBERED_MS = 7 * 24 * HOUR_MS
+"""For how long a message that is no report is known by its id. The broker delivers it again after a lease."""
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +101,17 @@ def start(
     )
 
     files = Files(spark)
-    runs = Runs(files, out)
     if not files.matches(metrics):
         raise BadInput(f"no metrics: there are no files at {metrics}")
 
     def batch(frame: DataFrame, number: int) -> None:
         with described(spark, f"fila stream, batch {number}", lambda _: None) as say:
-            counts = Batch(spark, out, clock_ms(), settings, say).take(frame, number, metrics)
+            taken = Batch(spark, out, clock_ms, settings, say).take(frame, number, metrics, stream_source(files, out))
+            if taken is None:
+                return
             say("sending")
-            send(spark, queues, runs, producer_of(files, out), number)
-        on_batch(counts)
+            send(spark, queues, out, taken, number)
+        on_batch(dict(taken.summary["rows"]["reports"]))
 
     writer = reports.writeStream.foreachBatch(batch).option("checkpointLocation", f"{out}/checkpoint")
     return writer.trigger(**(trigger or {"processingTime": "0 seconds"})).queryName(f"fila-{queues.group}").start()
@@ -117,44 +120,37 @@ def start(
 class Batch:
     """One batch as a run, by the steps of the bulk pipeline. Its reports come from messages."""
 
-    def __init__(self, spark: SparkSession, out: str, now_ms: int, settings: Settings, say: Say) -> None:
-        self._spark, self._files = spark, Files(spark)
-        self._runs = Runs(self._files, out)
-        self._now_ms, self._settings, self._say = now_ms, settings, say
+    def __init__(
+        self, spark: SparkSession, out: str, clock_ms: Callable[[], int], settings: Settings, say: Say
+    ) -> None:
+        self._pipeline = Pipeline(spark, out, settings, NO_LIMITS, say)
+        self._clock_ms = clock_ms
 
-    def take(self, received: DataFrame, number: int, metrics: str) -> dict[str, int]:
-        """Write the run of this batch, unless it is there. Returns what became of its reports. Raises PipelineError."""
-        before = self._runs.last()
-        done = before.run if before else 0
-        if before is not None and done == number + 1:
-            return dict(before.summary["reports"])
-        if done != number:
-            raise PipelineError(
-                f"{self._runs.out} has {done} runs, and batch {number} is to be written: the checkpoint in it is not "
-                "the one that wrote them. Begin anew in another folder"
-            )
-        if before is not None and before.rules != rules_text(self._settings):
-            raise BadInput(f"{self._runs.out} was made under other rules: use another folder, with another group")
-        with self._runs.stage(number + 1) as staged:
-            manifest = self._write(received, number, metrics, before, staged)
-            self._runs.publish(staged, manifest)
-        return dict(manifest.summary["reports"])
+    def take(self, received: DataFrame, number: int, metrics: str, source: str) -> Run | None:
+        """Write the run of this batch, unless it is there. None for a batch before the last one, which was sent.
 
-    def _write(self, received: DataFrame, number: int, metrics: str, before: Manifest | None, staged: str) -> Manifest:
+        Another pipeline may write the same tables: its run is then finished first. Raises PipelineError.
+        """
+        for _ in range(_TRIES):
+            try:
+                last = self._pipeline.open(self._clock_ms)
+                done = last.batches.get(source, -1) if last else -1
+                if done >= number:
+                    return self._pipeline.ledger.of_batch(source, number) if done == number else None
+                return self._write(received, number, metrics, source, last)
+            except RunTaken:
+                continue
+        raise RunTaken(f"other runs into {self._pipeline.lake.out} were faster {_TRIES} times: run fewer at once")
+
+    def _write(self, received: DataFrame, number: int, metrics: str, source: str, last: Run | None) -> Run:
+        now_ms = max(self._clock_ms(), last.as_of_ms if last else 0)
         reports, table = tables.both()
-        found = sources.new_input(self._spark, self._files, table, self._files.find(metrics), before)
-        layers = Layers(self._spark, self._files, self._runs, before, staged)
-        steps = Steps(layers, self._now_ms, self._settings, self._say)
-        steps.read_files(table, found.shapes)
-        steps.write_silver(reports, [steps.write_bronze(reports, parsed(received, self._now_ms), "queue")])
-        steps.decide()
-        became = steps.counts()
-        if became["reports"].refused:
-            first = refused(self._spark, self._files, self._runs, staged, number).groupBy(PROBLEM).count().collect()
-            became["reports"].refused = {row[PROBLEM]: row["count"] for row in first}
-        summary: dict[str, Any] = {name: each.summary for name, each in became.items()}
-        summary["quarantined"] = found.quarantined
-        return Manifest(number + 1, self._now_ms, rules_text(self._settings), {"metrics": found.known}, summary)
+        found = self._pipeline.input(table, metrics, must_exist=False)
+        files = {table.name: found.files}
+        intent = Intent(last.run + 1 if last else 1, now_ms, source, number, files, found.quarantined)
+        frames = [self._pipeline.judged(parsed(received, now_ms), reports)]
+        frames += self._pipeline.received(table, found, now_ms)
+        return self._pipeline.run(intent, frames, last, self._clock_ms).run
 
 
 def parsed(messages: DataFrame, now_ms: int) -> DataFrame:
@@ -165,57 +161,40 @@ def parsed(messages: DataFrame, now_ms: int) -> DataFrame:
         F.col("payload").cast("string"), schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     )
     enqueued = F.least(F.unix_millis("enqueued_at"), F.lit(now_ms).cast("bigint")).alias(RECEIVED)
-    whole = messages.select("message_id", "payload", enqueued, said.alias("said"))
-    return whole.select("message_id", "payload", RECEIVED, "said.*")
+    message = (F.col("message_id").alias(MESSAGE), F.col("payload").alias(PAYLOAD))
+    return messages.select(*message, enqueued, said.alias("said")).select(MESSAGE, PAYLOAD, RECEIVED, "said.*")
 
 
-def producer_of(files: Files, out: str) -> str:
-    """Who sends what the runs in a folder say. A new checkpoint counts batches anew, so it has a name of its own."""
-    return f"spark-{json.loads(files.read(f'{out}/checkpoint/metadata'))['id']}"
-
-
-def refused(spark: SparkSession, files: Files, runs: Runs, run: str, before: int) -> DataFrame:
-    """What a run refused and none of so many runs before it had: messages, each with the reason."""
-
-    def of(*paths: str) -> DataFrame:
-        rows = spark.read.schema(f"message_id string, payload binary, {PROBLEM} string").parquet(*paths)
-        return rows.where(F.col(PROBLEM).isNotNull())
-
-    invalid, earlier = of(f"{run}/{_BRONZE}"), runs.having(_BRONZE, before)
-    if earlier:
-        invalid = invalid.join(of(*earlier).select("message_id"), "message_id", "left_anti")
-    return invalid.unionByName(_post_taken(spark, run)) if files.exists(f"{run}/{_TAKEN}") else invalid
-
-
-def _post_taken(spark: SparkSession, run: str) -> DataFrame:
-    """The messages of a run whose post is another affiliate's, one for each report."""
-    schema = f"message_id string, payload binary, {PROBLEM} string, report_id string, affiliate_id string"
-    rows = spark.read.schema(schema).parquet(f"{run}/{_BRONZE}").where(F.col(PROBLEM).isNull())
+def refused(lake: Lake, run: Run) -> DataFrame:
+    """What a run refused and no run before it had: messages, each with the reason."""
+    columns = ("message_id", "payload", PROBLEM)
+    bronze = lake.read(BRONZE).where((F.col("input") == "reports") & since_day(run.as_of_ms - _REMEMBERED_MS))
+    own = bronze.where(F.col("run") == run.run)
+    earlier = bronze.where((F.col("run") < run.run) & F.col(PROBLEM).isNotNull()).select("message_id")
+    invalid = own.where(F.col(PROBLEM).isNotNull()).join(earlier, "message_id", "left_anti")
+    # Reports of posts that are another affiliate's: one message for each.
     identity = ["report_id", "affiliate_id"]
-    named = rows.withColumns({name: F.trim(name) for name in identity})
-    taken = named.join(spark.read.parquet(f"{run}/{_TAKEN}"), identity, "left_semi").dropDuplicates(identity)
-    return taken.select("message_id", "payload", F.lit(POST_TAKEN).alias(PROBLEM))
+    taken = lake.of_run(REPORTS, run.run).where(F.col(PROBLEM).isNotNull()).select(*identity, PROBLEM)
+    valid = own.where(F.col(PROBLEM).isNull()).drop(PROBLEM).dropDuplicates(identity)
+    return invalid.select(*columns).unionByName(valid.join(taken, identity).select(*columns))
 
 
-def send(spark: SparkSession, queues: Queues, runs: Runs, producer: str, number: int) -> None:
+def send(spark: SparkSession, queues: Queues, out: str, run: Run, number: int) -> None:
     """Put what a batch came to into queues, once: discrepancies, alerts, and what was refused with the reason."""
-    run = runs.path(number + 1)
-    results, alerts = (
-        spark.read.schema(verdicts.schema(name)).parquet(f"{run}/gold/{name}") for name in ("results", "alerts")
-    )
-    results = results.where(~F.col("status").isin(*_FINE))
-    no_reports = refused(spark, Files(spark), runs, run, number)
+    lake = Lake(spark, out)
+    results = lake.of_run(RESULTS, run.run).where(~F.col("status").isin(*_FINE)).select(*RESULT)
+    alerts = lake.of_run(ALERTS, run.run).drop("day", "run")
     everything = [
         _messages(results, queues.discrepancies, _json(results), affiliate_id="affiliate_id", status="status"),
         _messages(alerts, queues.alerts, _json(alerts), affiliate_id="affiliate_id", severity="severity"),
-        _messages(no_reports, queues.refused, F.col("payload"), reason=PROBLEM, message_id="message_id"),
+        _messages(refused(lake, run), queues.refused, F.col("payload"), reason=PROBLEM, message_id="message_id"),
     ]
     (
         reduce(DataFrame.unionByName, everything)
         .write.format("fila")
         .mode("append")
         .options(addr=queues.addr, retryTimeout=queues.retry_timeout)
-        .options(producer=producer, runId=number)
+        .options(producer=run.source, runId=number)
         .save()
     )
 

@@ -21,16 +21,21 @@ from fila.reconcile.domain.intake import counted_at_ms, newest_ms, oldest_ms
 from fila.reconcile.domain.models import MAX_NAME
 from fila.reconcile.domain.settings import HOUR_MS, MAX_COUNT, Intake
 
-PROBLEM = "fila_problem"
+PROBLEM = "problem"
 """Column of bronze: why the row was refused, null when it is valid."""
 FILE = "fila_file"
-"""Column of bronze: the file that the row came from."""
+"""The file that a row came from."""
+MESSAGE, PAYLOAD = "fila_message_id", "fila_payload"
+"""The message that a row came from."""
 CORRUPT = "fila_unreadable"
-"""Column of bronze: the line that could not be read at all."""
+"""The line that could not be read at all."""
 RECEIVED = "fila_received_ms"
-"""Column of bronze, of reports: when the row was received."""
+"""Of reports as received: when that was."""
+LINE = "fila_line"
+"""The line of a file of lines."""
 SUBMITTED = "submitted_at_ms"
-"""Column of silver, of reports: the same."""
+"""Column of silver, of reports: when they were received."""
+_OURS = (FILE, CORRUPT, RECEIVED, LINE)
 _MAX_MS = 253_402_300_799_999  # the end of the year 9999
 _MIN_NUMBER_MS = 100_000_000_000  # in 1973; as seconds in the year 5138
 
@@ -150,23 +155,50 @@ def check_types(table: Table, file: str, schema: T.StructType) -> None:
             raise BadInput(f"{file}: column {field.name} has type {found}, expected {field.type.value}")
 
 
-def bronze(received: DataFrame, table: Table, limits: Intake) -> DataFrame:
-    """The rows as received, each with the reason why it is refused, if it is. Those of reports have `RECEIVED`."""
+def judged(received: DataFrame, table: Table, limits: Intake) -> DataFrame:
+    """Rows as received, with what their fields mean, and `PROBLEM` where they are refused.
+
+    Those of reports have `RECEIVED`. Of a refused row of a file, column `received` is all that it said.
+    """
     problems = [F.when(F.col(CORRUPT).isNotNull(), "the line cannot be read")] if CORRUPT in received.columns else []
     problems += [_problem(received, field) for field in table.fields if field.name in received.columns]
     if table.received:
         [reported_at] = [field for field in table.fields if field.becomes == "reported_at_ms"]
         problems.append(_untimely(reported_at.name, _value(received, reported_at), limits))
-    return received.withColumn(PROBLEM, F.coalesce(*problems))
+    found = received.withColumn("fila_problem", F.coalesce(*problems))
+    refused = F.col("fila_problem").isNotNull()
+    normal = {field.becomes: _normal(found, field) for field in table.fields}
+    if table.received:
+        normal["reported_at_ms"] = counted_at_ms(normal["reported_at_ms"], F.col(RECEIVED), COLUMNS)
+        normal[SUBMITTED] = F.col(RECEIVED)
+    return found.select(
+        F.lit(table.name).alias("input"),
+        F.col("fila_problem").alias(PROBLEM),
+        F.when(refused, _said_whole(found)).alias("received"),
+        _or_null(found, FILE, "string").alias("file"),
+        _or_null(found, MESSAGE, "string").alias("message_id"),
+        _or_null(found, PAYLOAD, "binary").alias("payload"),
+        *(column.alias(name) for name, column in normal.items()),
+    )
+
+
+def _or_null(rows: DataFrame, name: str, kind: str) -> Column:
+    return F.col(name) if name in rows.columns else F.lit(None).cast(kind)
+
+
+def _said_whole(rows: DataFrame) -> Column:
+    """All that a row of a file says, as text; null for a message, which is kept as it is."""
+    if PAYLOAD in rows.columns:
+        return F.lit(None).cast("string")
+    if LINE in rows.columns:
+        return F.col(LINE)
+    return F.to_json(F.struct(*(name for name in rows.columns if name not in (*_OURS, "fila_problem"))))
 
 
 def valid(bronze: DataFrame, table: Table) -> DataFrame:
-    """The valid rows of bronze, normalised. The same post or report may still be there twice."""
-    rows = bronze.where(F.col(PROBLEM).isNull())
-    if not table.received:
-        return rows.select(*(_normal(bronze, field) for field in table.fields))
-    normal = rows.select(*(_normal(bronze, field) for field in table.fields), F.col(RECEIVED).alias(SUBMITTED))
-    return normal.withColumn("reported_at_ms", counted_at_ms(F.col("reported_at_ms"), F.col(SUBMITTED), COLUMNS))
+    """The valid rows of an input in bronze. The same post or report may still be there twice."""
+    rows = bronze.where((F.col("input") == table.name) & F.col(PROBLEM).isNull())
+    return rows.select(*table.schema.names)
 
 
 def unique(rows: DataFrame, table: Table) -> DataFrame:
@@ -238,11 +270,11 @@ def _untimely(name: str, reported_at_ms: Column, limits: Intake) -> Column:
 
 def _normal(rows: DataFrame, field: Field) -> Column:
     if field.name not in rows.columns:
-        return F.lit("").alias(field.becomes)
+        return F.lit("")
     value = _value(rows, field)
     if field.type is FieldType.NAME and field.nullable:
         value = F.coalesce(value, F.lit(""))
-    return value.alias(field.becomes)
+    return value
 
 
 def _given(rows: DataFrame, field: Field) -> Column:

@@ -5,16 +5,16 @@ Rules of this file:
   or earlier when there are new metrics of its post. The new verdict replaces the one before. When the rules plan no
   further attempt, the verdict is final, as every other is: the same rules as in the service (`domain.retry`).
 - The sums about affiliates, campaigns and platforms, trust among them (`fila.reconcile.domain.trust`), are added to by
-  each run. So a run need not read what earlier runs decided.
+  each run. A result carries what the one before it added (`previous_*`), which is taken back. So a run need not read
+  what earlier runs decided.
 - An alert is of the time of the attempt that raised it. Attempts of one run are of one time; they are numbered by the
   time and the id of their report.
 """
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from fila.pipelines.reconcile.columns import DIFFERENCES, TOLD, classified, escalated, next_attempt_ms, score_bp
+from fila.pipelines.reconcile.columns import DIFFERENCES, TOLD, classified, escalated, next_attempt_ms, score_sql
 from fila.reconcile.domain.alerts import Kind, window_start_ms
 from fila.reconcile.domain.models import METRICS, Reason, Status
 from fila.reconcile.domain.settings import Alerts as AlertSettings
@@ -29,51 +29,38 @@ PAST = ("attempt", "missing", "incomplete")
 OPEN = (str(Status.MISSING_PLATFORM_DATA), str(Status.INCOMPLETE_PLATFORM_DATA))
 STATUS_COLUMNS = {str(status): str(status).lower() for status in Status}
 """The column in which reports of each status are counted."""
-BY = {"affiliates": "affiliate_id", "campaigns": "campaign_id", "platforms": "platform"}
-_SUMS = (
-    *("reports", *STATUS_COLUMNS.values()),
-    *(f"{side}_{name}" for name in METRICS for side in ("claimed", "told")),
-    "steps_bp",
+DIMENSIONS = {"affiliate": "affiliate_id", "campaign": "campaign_id", "platform": "platform"}
+"""What is added up by, and the column that names it."""
+_PREVIOUS = ("previous_status", "previous_step_bp")
+RESULT = (
+    *(*REPORT, *TOLD, "observed_at_ms", "status", "level", "reason", "confidence_bp", "over_bp", "difference_bp"),
+    *(*DIFFERENCES, "step_bp", *PAST, "attempted_at_ms", "next_attempt_ms"),
 )
-TABLES = {
-    "results": (
-        *(*REPORT, *TOLD, "observed_at_ms", "status", "level", "reason", "confidence_bp", "over_bp", "difference_bp"),
-        *(*DIFFERENCES, "step_bp", *PAST, "attempted_at_ms", "next_attempt_ms"),
-    ),
-    "open": (*REPORT, *TOLD, "status", "reason", "step_bp", *PAST, "next_attempt_ms"),
-    "alerts": (
-        *("kind", "severity", "affiliate_id", "campaign_id", "platform", "post_id", "report_id", "at_ms", "status"),
-    ),
-    "affiliates": ("affiliate_id", *_SUMS, "trust_bp"),
-    "campaigns": ("campaign_id", *_SUMS),
-    "platforms": ("platform", *_SUMS),
-}
-"""What is written, and its columns."""
-_TEXT = {*REPORT[:5], "status", "level", "reason", "kind", "severity"}
-
-
-def schema(table: str) -> T.StructType:
-    """The columns of a table as Spark wants them, so that it need not look into files for them."""
-    return T.StructType(
-        [T.StructField(name, T.StringType() if name in _TEXT else T.LongType()) for name in TABLES[table]]
-    )
+"""The columns of a verdict."""
+_ALERT = ("kind", "severity", "affiliate_id", "campaign_id", "platform", "post_id", "report_id", "at_ms", "status")
 
 
 def fresh(reports: DataFrame) -> DataFrame:
     """Reports that nobody has looked at."""
-    return reports.select(*REPORT, *(F.lit(0).cast("bigint").alias(name) for name in PAST))
+    none = (F.lit(None).cast("string").alias(_PREVIOUS[0]), F.lit(None).cast("bigint").alias(_PREVIOUS[1]))
+    return reports.select(*REPORT, *(F.lit(0).cast("bigint").alias(name) for name in PAST), *none)
 
 
 def due(open_reports: DataFrame, now_ms: int) -> DataFrame:
     """Open reports whose next attempt is due."""
-    return open_reports.where(F.col("next_attempt_ms") <= now_ms).select(*REPORT, *PAST)
+    return _again(open_reports.where(F.col("next_attempt_ms") <= now_ms))
 
 
 def with_news(open_reports: DataFrame, new_metrics: DataFrame, now_ms: int) -> DataFrame:
     """Open reports that are not due, but whose post has new metrics."""
     posts = new_metrics.select("platform", "post_id").distinct()
     early = open_reports.where(F.col("next_attempt_ms") > now_ms)
-    return early.join(posts, ["platform", "post_id"], "left_semi").select(*REPORT, *PAST)
+    return _again(early.join(posts, ["platform", "post_id"], "left_semi"))
+
+
+def _again(open_reports: DataFrame) -> DataFrame:
+    said = (F.col("status").alias(_PREVIOUS[0]), F.col("step_bp").alias(_PREVIOUS[1]))
+    return open_reports.select(*REPORT, *PAST, *said)
 
 
 def results(candidates: DataFrame, metrics: DataFrame, now_ms: int, settings: Settings) -> DataFrame:
@@ -92,23 +79,22 @@ def results(candidates: DataFrame, metrics: DataFrame, now_ms: int, settings: Se
             "attempted_at_ms": F.lit(now_ms).cast("bigint"),
         }
     )
-    return counted.withColumn("next_attempt_ms", next_attempt_ms(now_ms, settings.retries)).select(*TABLES["results"])
+    return counted.withColumn("next_attempt_ms", next_attempt_ms(now_ms, settings.retries)).select(*RESULT, *_PREVIOUS)
 
 
-def still_open(results: DataFrame) -> DataFrame:
-    """The reports among these that are tried again."""
-    return results.where(F.col("next_attempt_ms").isNotNull()).select(*TABLES["open"])
-
-
-def changes(results: DataFrame, taken_back: DataFrame | None) -> DataFrame:
+def changes(results: DataFrame) -> DataFrame:
     """What a run adds to the sums: its verdicts, less those they replace."""
     columns = ("affiliate_id", "campaign_id", "platform", "status", "step_bp", *METRICS, *TOLD)
-    added = results.select(*columns, F.lit(1).alias("sign"))
-    return added if taken_back is None else added.unionByName(taken_back.select(*columns, F.lit(-1).alias("sign")))
+    replaced = results.where(F.col(_PREVIOUS[0]).isNotNull()).withColumns(
+        {"status": F.col(_PREVIOUS[0]), "step_bp": F.col(_PREVIOUS[1])}
+    )
+    return results.select(*columns, F.lit(1).alias("sign")).unionByName(
+        replaced.select(*columns, F.lit(-1).alias("sign"))
+    )
 
 
-def tally(changes: DataFrame, by: str) -> DataFrame:
-    """The sums by affiliate, campaign or platform. Told figures count only where the platform told all of them."""
+def tally(changes: DataFrame, *by: str) -> DataFrame:
+    """The sums by these columns. Told figures count only where the platform told all of them."""
     sign = F.col("sign")
     judged = ~F.col("status").isin(*OPEN)
     sums: list[Column] = [F.sum(sign).alias("reports")]
@@ -120,21 +106,20 @@ def tally(changes: DataFrame, by: str) -> DataFrame:
         sums.append(F.sum(F.when(judged, F.col(name) * sign).otherwise(0)).alias(f"claimed_{name}"))
         sums.append(F.sum(F.when(judged, F.col(f"told_{name}") * sign).otherwise(0)).alias(f"told_{name}"))
     sums.append(F.sum(F.col("step_bp") * sign).alias("steps_bp"))
-    return changes.groupBy(by).agg(*sums)
+    return changes.groupBy(*by).agg(*sums)
 
 
-def added(before: DataFrame | None, tally: DataFrame, by: str) -> DataFrame:
-    """The sums so far with those of a run."""
-    if before is None:
-        return tally
-    names = [name for name in tally.columns if name != by]
-    both = before.select(by, *names).unionByName(tally)
-    return both.groupBy(by).agg(*(F.sum(name).alias(name) for name in names))
+def totals(results: DataFrame) -> DataFrame:
+    """What a run adds to the sums by affiliate, campaign and platform: by `dimension` and `name`."""
+    each = F.explode(
+        F.array(*(F.struct(F.lit(name).alias("dimension"), F.col(by).alias("name")) for name, by in DIMENSIONS.items()))
+    )
+    return tally(changes(results).withColumn("of", each).select("*", "of.*"), "dimension", "name")
 
 
-def trusted(affiliates: DataFrame, settings: Settings) -> DataFrame:
-    """Affiliates with their trust, from the sum of their steps."""
-    return affiliates.withColumn("trust_bp", score_bp(F.col("steps_bp"), settings.trust))
+def trust_sql(steps: str, dimension: str, settings: Settings) -> str:
+    """The trust of an affiliate as SQL, null for what is none."""
+    return f"CASE WHEN {dimension} = 'affiliate' THEN {score_sql(steps, settings.trust)} END"
 
 
 def alerts(results: DataFrame, before: DataFrame | None, settings: Settings) -> DataFrame:
@@ -153,7 +138,7 @@ def alerts(results: DataFrame, before: DataFrame | None, settings: Settings) -> 
     quality = _numbered(high, before, settings.alerts).withColumns(
         {"kind": F.lit(str(Kind.DATA_QUALITY)), "severity": escalated(F.col("repeats"), settings.alerts)}
     )
-    columns = TABLES["alerts"]
+    columns = _ALERT
     return fraud.select(*columns).unionByName(health.select(*columns)).unionByName(quality.select(*columns))
 
 

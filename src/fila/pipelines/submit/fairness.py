@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from fila.spark.session import open_session
+    from fila.pipelines.session import open_session
 
     spark = open_session("fila fairness", options.master)
     from fila.pipelines.fairness import analysis

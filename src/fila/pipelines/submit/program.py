@@ -9,20 +9,22 @@ from pathlib import Path
 from typing import TypeVar
 
 from fila.client import FilaError
-from fila.pipelines.errors import BadInput, PipelineError
+from fila.pipelines.errors import BadInput, ChecksFailed, PipelineError
 from fila.reconcile.domain.settings import DEFAULTS, Settings
 from fila.spark.errors import SparkMissing
 
+CHECKS_FAILED = 3
+"""The exit code of a run that is written, and whose data failed a check."""
 _Number = TypeVar("_Number", int, float)
 
 
 def run(work: Callable[[], None]) -> int:
-    """The exit code of a program: 0, or 1 after an error that it was told in one line."""
+    """The exit code of a program: 0, 1 after an error that is told in one line, 3 if data failed a check."""
     try:
         work()
     except (PipelineError, SparkMissing, FilaError) as error:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201
-        return 1
+        return CHECKS_FAILED if isinstance(error, ChecksFailed) else 1
     return 0
 
 
@@ -45,6 +47,25 @@ def at_least(least: _Number) -> Callable[[str], _Number]:
 
 def add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", help="default: that of spark-submit, else all cores of this machine")
+
+
+def share_bp(text: str) -> int:
+    """A share such as `5%`, in basis points. Raises ValueError."""
+    number = float(text.strip().removesuffix("%"))
+    if not 0 <= number <= 100:
+        raise ValueError(f"{text} is not a share from 0% to 100%")
+    return round(number * 100)
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--max-refused", type=_share, default=10_000, help="share of refused rows (default: 100%%)")
+
+
+def _share(text: str) -> int:
+    try:
+        return share_bp(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a share from 0% to 100%") from None
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from fila.pipelines.errors import PipelineError
+from fila.pipelines.errors import ChecksFailed
 from fila.pipelines.submit import program
 
 
@@ -15,6 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reports", required=True, help="files, folder or pattern: Parquet, CSV or JSON")
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--out", required=True)
+    program.add_limits(parser)
     program.add_rules(parser)
     program.add_master(parser)
     options = parser.parse_args(arguments)
@@ -23,17 +24,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     rules = program.read_rules(options.config)
-    from fila.spark.session import open_session
+    from fila.pipelines.session import open_session
 
     spark = open_session("fila reconcile", options.master)
     from fila.pipelines.reconcile import bulk
+    from fila.pipelines.reconcile.checks import Limits
 
-    now_ms = program.now_ms()
-    outcome = bulk.reconcile(spark, options.reports, options.metrics, options.out, now_ms=now_ms, settings=rules)
+    paths, limits = (options.reports, options.metrics, options.out), Limits(options.max_refused)
+    outcome = bulk.reconcile(spark, *paths, now_ms=program.now_ms(), settings=rules, limits=limits)
     found = {"run": outcome.run, "changed": outcome.changed, "report": outcome.report, **outcome.summary}
     print(json.dumps(found))  # noqa: T201
     if outcome.failure is not None:
-        raise PipelineError(outcome.failure)
+        raise ChecksFailed(outcome.failure)
 
 
 if __name__ == "__main__":

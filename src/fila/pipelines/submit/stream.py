@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     rules = program.read_rules(options.config)
-    from fila.spark.session import open_session
+    from fila.pipelines.session import open_session
 
     spark = open_session("fila stream", options.master)
     from fila.pipelines.reconcile import stream
