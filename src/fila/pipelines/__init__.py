@@ -6,11 +6,13 @@ They are applications on the data source `fila.spark`. Needs the extra `fila[spa
     fairness/    shares, waits and the proof of conservation, from the journal
     pages/       the HTML page of each
     submit/      entry points for spark-submit
-    runs.py      the output folder: one subfolder for each run, published by a rename
+    lake/        the tables of a reconciliation, in Delta Lake, and the ledger of its runs
+    session.py   the Spark session, with Delta Lake
+    runs.py      the output folder of the fairness analysis: one subfolder for each run, published by a rename
     files.py     Hadoop's file systems
 
 Rules of this package:
 - Logic is `DataFrame -> DataFrame` in native columns: no row passes through Python on its way.
-- Nothing here assumes one machine: files are listed, written and renamed through Hadoop's file systems.
+- Nothing here assumes one machine: files are listed and written through Hadoop's file systems.
 - Programs outside import it where they run a pipeline, since it imports pyspark.
 """

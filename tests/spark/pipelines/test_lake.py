@@ -1,21 +1,25 @@
 """The tables: whole runs only, one after the other, whoever is stopped on the way."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from fila.pipelines.errors import BadInput, PipelineError
+from fila.pipelines.errors import BadInput, PipelineError, RunTaken
 from fila.pipelines.lake import contract, maintenance
 from fila.pipelines.lake.contract import CURRENT, RESULTS, RUNS, TABLES
 from fila.pipelines.lake.lake import Lake
 from fila.pipelines.lake.ledger import Ledger
 from fila.pipelines.reconcile.bulk import reconcile
+from fila.pipelines.reconcile.checks import Limits
 from fila.pipelines.reconcile.current import current_results
 from fila.pipelines.reconcile.daily import daily
+from fila.reconcile.domain.settings import DEFAULTS
 from tests.helpers.spark_lake import Tables
+from tests.helpers.spark_old_layout import write_old_run
 from tests.helpers.spark_reports import NOW_MS, metric, report, write_parquet
 
 DAY_MS = 24 * 3_600_000
@@ -164,10 +168,6 @@ def test_tables_of_an_older_contract_get_the_new_columns_and_newer_ones_are_refu
 
 
 def test_a_day_can_be_repeated_and_stays_failed_until_its_limits_are_others(folder):
-    from datetime import UTC, datetime
-
-    from fila.pipelines.reconcile.checks import Limits
-
     day = datetime.fromtimestamp(NOW_MS / 1000, UTC).date()
     for name, rows in (("reports", [report(1), report(2, -1)]), ("metrics", [metric(1)])):
         (folder.path / f"{name}-{day}").mkdir()
@@ -190,8 +190,6 @@ def test_a_day_can_be_repeated_and_stays_failed_until_its_limits_are_others(fold
 
 def test_two_drivers_that_begin_the_same_run_write_it_once(folder, monkeypatch):
     """The second one began while the first was under way: its number is taken, and it says so."""
-    from fila.pipelines.errors import RunTaken
-
     folder.give("a", [report(1)], [metric(1)])
     begin, inside = Ledger.begin, []
 
@@ -206,3 +204,25 @@ def test_two_drivers_that_begin_the_same_run_write_it_once(folder, monkeypatch):
         folder.run()
     assert [(row["report_id"], row["attempted_at_ms"]) for row in folder.tables.results()] == [("r1", NOW_MS + 7)]
     assert folder.tables.totals("affiliate")["ada"]["reports"] == 1
+
+
+def test_a_folder_of_the_old_layout_is_imported_and_gone_on_with(folder):
+    folder.give("a", [report(1), report(2)], [metric(1)])
+    files = {}
+    for name in ("reports", "metrics"):
+        file = folder.path / name / "a.parquet"
+        state = file.stat()
+        files[name] = {f"file:{file}": (state.st_size, state.st_mtime_ns // 1_000_000)}
+    write_old_run(folder.path / "out", asdict(DEFAULTS), files)
+
+    assert not folder.run(NOW_MS + 1).changed  # all that it says was imported
+    folder.give("b", [report(3, affiliate="bob", post_id="p1"), report(1)], [metric(2)])
+    second = folder.run(NOW_MS + 2)
+
+    assert second.run == 2
+    assert statuses(current_results(folder.spark, folder.out)) == {"r1": "MATCHED", "r2": "MATCHED"}
+    assert [row["report_id"] for row in folder.tables.post_taken()] == ["r3"]  # p1 is ada's
+    ada = folder.tables.totals("affiliate")["ada"]
+    assert (ada["reports"], ada["matched"], ada["missing_platform_data"], ada["steps_bp"]) == (2, 2, 0, 200)
+    assert ada["claimed_views"] == 2000
+    assert [check.passed for check in second.checks if check.name == "conservation"] == [True]
