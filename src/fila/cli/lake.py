@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from fila.cli import output
+from fila.cli.durations import AGE_MS
 from fila.cli.pipeline import max_refused_option, rules_option, show_outcome, spark_options, spark_session
 from fila.cli.session import Session, pass_session
 
@@ -21,16 +22,14 @@ _SHOWN = ("report_id", "affiliate_id", "platform", "post_id", "status", "reason"
     epilog="""\b
 Examples:
   fila pipeline daily --date 2026-11-17 --reports 'in/reports/{date}/' --metrics 'in/metrics/{date}/' --out lake
-  fila pipeline daily --date 2026-11-17 --reports in/r --metrics in/m --out lake --max-refused 2% --max-age-hours 36"""
+  fila pipeline daily --date 2026-11-17 --reports in/r --metrics in/m --out lake --max-refused 2% --max-age 36h"""
 )
 @click.option("--date", "day", required=True, type=click.DateTime(["%Y-%m-%d"]), help="The day (UTC).")
 @click.option("--reports", required=True, metavar="PATH", help="Files, a folder or a pattern. {date} is the day.")
 @click.option("--metrics", required=True, metavar="PATH", help="The same, of metrics.")
 @_out_option
 @max_refused_option
-@click.option(
-    "--max-age-hours", type=click.FloatRange(min=0.1), metavar="N", help="Exit with 3 if the newest metrics are older."
-)
+@click.option("--max-age", type=AGE_MS, metavar="TIME", help="Exit with 4 if the newest metrics are older, as 36h.")
 @rules_option
 @spark_options
 @pass_session
@@ -42,7 +41,7 @@ def daily(
     metrics: str,
     out: str,
     max_refused: int,
-    max_age_hours: float | None,
+    max_age: int | None,
     config_path: Path | None,
     master: str | None,
     as_json: bool,
@@ -52,10 +51,10 @@ def daily(
     The run is as of the end of the day. It finishes what an earlier run was stopped in, reads new files, tries open
     reports again and checks the data.
 
-    Exit codes: 0 done, 1 stopped by an error (try again), 2 wrong options, 3 written but a check of the data failed.
+    Exit codes: 0 done, 1 stopped by an error (try again), 2 wrong options, 4 written but a check of the data failed.
     """
     with spark_session("fila daily", master) as (spark, say):
-        from fila.pipelines.reconcile.checks import limits_of
+        from fila.pipelines.reconcile.checks import Limits
         from fila.pipelines.reconcile.daily import daily as run_daily
         from fila.pipelines.submit.program import read_rules
 
@@ -67,7 +66,7 @@ def daily(
             out,
             now_ms=time.time_ns() // 1_000_000,
             settings=read_rules(config_path),
-            limits=limits_of(max_refused, max_age_hours),
+            limits=Limits(max_refused, max_age),
             say=say,
         )
     show_outcome(outcome, as_json=session.as_json or as_json)

@@ -65,7 +65,7 @@ max_refused_option = click.option(
     default=10_000,
     show_default="100%",
     metavar="SHARE",
-    help="Exit with 3 if more rows of an input are refused, or all. The run is written all the same.",
+    help="Exit with 4 if more rows of an input are refused, or all. The run is written all the same.",
 )
 rules_option = click.option(
     "--config",
@@ -112,7 +112,7 @@ def reconcile(
     Files may be Parquet, CSV or JSON lines, also mixed. Invalid rows are kept apart, with the reason. A second run into
     the same folder adds what is new and changes nothing else. The command prints a summary and writes a report page.
 
-    Exit codes: 0 done, 1 stopped by an error, 2 wrong options, 3 written but a check of the data failed.
+    Exit codes: 0 done, 1 stopped by an error, 2 wrong options, 4 written but a check of the data failed.
     """
     with spark_session("fila reconcile", master) as (spark, say):
         from fila.pipelines.reconcile import bulk
@@ -128,7 +128,7 @@ def reconcile(
 class ChecksFailed(click.ClickException):
     """The run is written, and its data failed a check."""
 
-    exit_code = 3
+    exit_code = 4
 
 
 def show_outcome(outcome: Any, *, as_json: bool) -> None:

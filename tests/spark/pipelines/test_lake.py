@@ -59,7 +59,9 @@ def statuses(rows):
 def test_tables_tell_what_was_said_at_an_earlier_time_also_after_maintenance(folder):
     folder.give("a", [report(1), report(2)], [metric(1)])
     first = folder.run()
-    folder.give("b", [report(3, 2000, reported_at=NOW_MS + DAY_MS)], [metric(2), metric(3)])
+    folder.give(
+        "b", [report(3, 2000, reported_at=NOW_MS + DAY_MS)], [metric(2), metric(3, observed_at=NOW_MS + DAY_MS)]
+    )
     folder.run(NOW_MS + DAY_MS)
 
     done = maintenance.maintain(folder.spark, folder.out)

@@ -65,10 +65,10 @@ def test_a_run_of_which_all_rows_are_refused_fails(spark, tmp_path, capsys, monk
     write_parquet(tmp_path / "metrics" / "a.parquet", [metric(1)])
     paths = [word for name in ("reports", "metrics") for word in (f"--{name}", str(tmp_path / name))]
     said = f"all 3 rows of reports were refused: see {tmp_path}/{{}}/report.html\n"
-    assert reconcile.main([*paths, "--out", str(tmp_path / "one")]) == 3
+    assert reconcile.main([*paths, "--out", str(tmp_path / "one")]) == 4
     assert capsys.readouterr().err.endswith("Error: " + said.format("one"))
     result = CliRunner().invoke(cli, ["pipeline", "reconcile", *paths, "--out", str(tmp_path / "two")])
-    assert result.exit_code == 3
+    assert result.exit_code == 4
     assert result.output.endswith("Error: " + said.format("two"))
 
 

@@ -36,10 +36,6 @@ class Limits:
     max_age_ms: int | None = None
 
 
-def limits_of(max_refused_bp: int, max_age_hours: float | None) -> Limits:
-    return Limits(max_refused_bp, None if max_age_hours is None else round(max_age_hours * HOUR_MS))
-
-
 NO_LIMITS = Limits()
 
 

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reports", required=True, help="files, folder or pattern; {date} is the day")
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--max-age-hours", type=program.at_least(0.1), help="how old the newest metrics may be")
+    parser.add_argument("--max-age", type=program.hours_ms, help="how old the newest metrics may be, such as 36h")
     program.add_limits(parser)
     program.add_rules(parser)
     program.add_master(parser)
@@ -31,9 +31,9 @@ def _run(options: argparse.Namespace) -> None:
 
     spark = open_session("fila daily", options.master)
     from fila.pipelines.reconcile import daily
-    from fila.pipelines.reconcile.checks import limits_of
+    from fila.pipelines.reconcile.checks import Limits
 
-    limits = limits_of(options.max_refused, options.max_age_hours)
+    limits = Limits(options.max_refused, options.max_age)
     paths = (options.reports, options.metrics, options.out)
     outcome = daily.daily(spark, options.date, *paths, now_ms=program.now_ms(), settings=rules, limits=limits)
     found = {"run": outcome.run, "changed": outcome.changed, "report": outcome.report, **outcome.summary}

@@ -13,13 +13,13 @@ from fila.pipelines.errors import BadInput, ChecksFailed, PipelineError
 from fila.reconcile.domain.settings import DEFAULTS, Settings
 from fila.spark.errors import SparkMissing
 
-CHECKS_FAILED = 3
+CHECKS_FAILED = 4
 """The exit code of a run that is written, and whose data failed a check."""
 _Number = TypeVar("_Number", int, float)
 
 
 def run(work: Callable[[], None]) -> int:
-    """The exit code of a program: 0, 1 after an error that is told in one line, 3 if data failed a check."""
+    """The exit code of a program: 0, 1 after an error that is told in one line, 4 if data failed a check."""
     try:
         work()
     except (PipelineError, SparkMissing, FilaError) as error:
@@ -55,6 +55,14 @@ def share_bp(text: str) -> int:
     if not 0 <= number <= 100:
         raise ValueError(f"{text} is not a share from 0% to 100%")
     return round(number * 100)
+
+
+def hours_ms(text: str) -> int:
+    """A time in hours or days, such as `36h` or `2d`, in milliseconds."""
+    units = {"h": 3_600_000, "d": 86_400_000}
+    if text[-1:] not in units or not text[:-1].isdecimal() or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"{text} is not a time such as 36h or 2d")
+    return int(text[:-1]) * units[text[-1]]
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
