@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from benchmarks import sections
 from fila.pipelines.lake.contract import ALERTS, CURRENT, METRICS, POSTS, REPORTS, RESULTS, TABLES, TOTALS

@@ -104,7 +104,7 @@ def verdicts(
     master: str | None,
     as_json: bool,
 ) -> None:
-    """Show the current verdict on each report, or that of an earlier time."""
+    """Show the verdicts on reports, of now or of earlier."""
     with spark_session("fila verdicts", master) as (spark, _):
         from fila.pipelines.reconcile.current import current_results
 
@@ -172,9 +172,10 @@ Examples:
 @spark_options
 @pass_session
 def maintain(session: Session, /, out: str, keep_days: int, master: str | None, as_json: bool) -> None:
-    """Merge small files, and remove files that only older versions of the tables need.
+    """Merge small files of the tables and remove old ones.
 
-    Run it once a day or a week. It changes no row.
+    A file is removed when only versions older than N days need it. No row changes. Run the command once a day or
+    a week.
     """
     with spark_session("fila maintain", master) as (spark, say):
         from fila.pipelines.lake import maintenance

@@ -93,6 +93,7 @@ def test_readers_see_whole_runs_only_and_a_run_that_was_stopped_is_finished_by_t
 
     assert (after.run, after.changed) == (2, False)  # finished, and nothing was new
     assert statuses(current_results(folder.spark, folder.out)) == {"r1": "MATCHED", "r2": "MATCHED"}
+    assert len(folder.tables.current()) == 2  # the merge that was done is not done again
     assert folder.tables.totals("affiliate")["ada"]["matched"] == 2
     assert {row["attempted_at_ms"] for row in folder.tables.results(2)} == {NOW_MS + 1}
 
