@@ -14,7 +14,8 @@ from fila.pipelines.files import FileInfo, Files
 from fila.pipelines.lake.lake import Lake
 from fila.pipelines.reconcile import sources, tables
 from fila.pipelines.reconcile.bulk import reconcile
-from fila.pipelines.reconcile.current import current_results
+from fila.pipelines.reconcile.checks import NO_LIMITS
+from fila.pipelines.reconcile.pipeline import Pipeline
 from fila.reconcile.domain.classify import classify
 from fila.reconcile.domain.models import ClaimedMetrics, Fetched, Observation, Post, Report, Status
 from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS, Retries, Settings, Trust
@@ -37,8 +38,11 @@ class Workspace:
     def tables(self):
         return Tables(self.spark, self.out)
 
-    def refused(self, name, by):
-        return {row[by]: row["problem"] for row in self.tables.received(name) if row["problem"]}
+    def judged(self, table):
+        """What the files of an input are understood as, without a run."""
+        pipeline = Pipeline(self.spark, str(self.out), DEFAULTS, NO_LIMITS, lambda _: None)
+        found = pipeline.input(table, str(self.folder / table.name))
+        return [row for frame in pipeline.received(table, found, NOW_MS) for row in frame.collect()]
 
     def tree(self):
         return {str(path): path.stat().st_mtime_ns for path in sorted(self.out.rglob("*")) if path.is_file()}
@@ -167,21 +171,6 @@ def test_a_second_run_does_only_what_is_new(work):
         work.run()
 
 
-def test_current_results_have_one_row_for_each_report(work):
-    """The results of all runs have one for each attempt: to count them is to count reports twice."""
-    with pytest.raises(BadInput, match="has no runs"):
-        current_results(work.spark, str(work.out))
-    write_parquet(work.reports / "a.parquet", [report(1), report(2), report(3)])
-    write_parquet(work.metrics / "a.parquet", [metric(1)])
-    work.run()
-    write_parquet(work.metrics / "b.parquet", [metric(2, None), metric(3)])
-    last = work.run(now_ms=NOW_MS + 1)
-
-    found = {row.report_id: (row.status, row.attempt) for row in current_results(work.spark, str(work.out)).collect()}
-    assert found == {"r1": ("MATCHED", 1), "r2": ("INCOMPLETE_PLATFORM_DATA", 2), "r3": ("MATCHED", 2)}
-    assert current_results(work.spark, str(work.out)).count() == last.summary["reports"] == 3
-
-
 def test_files_in_parts_come_to_what_they_come_to_at_once(work, tmp_path):
     rows = [report(n, 900 + 37 * n % 700, affiliate=f"a{n % 5}") for n in range(40)]
     figures = [metric(n, None if n % 7 == 0 else 1000) for n in range(40) if n % 9]
@@ -238,20 +227,18 @@ def test_growth_cannot_be_bought_with_a_time_in_the_future(work):
         work.reports / "a.parquet",
         [report(n, 3400, report_id=name, reported_at=at) for n, (name, at) in enumerate(moments.items())],
     )
-    write_parquet(work.metrics / "a.parquet", [metric(n) for n in range(len(moments))])
 
-    outcome = work.run()
+    found = {row.report_id: row for row in work.judged(tables.reports())}
 
-    assert work.refused("reports", "report_id") == {
+    assert {name: row.problem for name, row in found.items() if row.problem} == {
         "day ahead": "reported_at is in the future",
         "year 9999": "reported_at is in the future",
         "just too new": "reported_at is in the future",
         "just too old": "reported_at is more than 168 hours old",
     }
-    found = {row["report_id"]: (row["reported_at_ms"], row["status"]) for row in work.tables.results(outcome.run)}
-    assert found == {
-        "just new enough": (NOW_MS, "AFFILIATE_OVERCLAIMED"),
-        "just old enough": (moments["just old enough"], "AFFILIATE_OVERCLAIMED"),
+    assert {name: row.reported_at_ms for name, row in found.items() if not row.problem} == {
+        "just new enough": NOW_MS,
+        "just old enough": moments["just old enough"],
     }
 
 
@@ -260,12 +247,9 @@ def test_seconds_are_not_taken_for_milliseconds(work):
     write_json(work.reports / "a.json", [report(1), report(2, reported_at=NOW_MS // 1000)])
     write_json(work.metrics / "a.json", [metric(1, 100, observed_at=NOW_MS // 1000), metric(2)])
 
-    outcome = work.run()
-
-    for table, name in (("reports", "reported_at"), ("metrics", "observed_at")):
+    for table, name in ((tables.reports(), "reported_at"), (tables.metrics(), "observed_at")):
         text = f"{name} is too small for milliseconds since 1970: it may be in seconds"
-        assert [*work.refused(table, "post_id").values()] == [text]
-    assert [row["status"] for row in work.tables.results(outcome.run)] == ["MISSING_PLATFORM_DATA"]
+        assert [row.problem for row in work.judged(table) if row.problem] == [text]
 
 
 def test_text_without_a_year_is_no_moment(work):
@@ -273,14 +257,9 @@ def test_text_without_a_year_is_no_moment(work):
     moments = ("12:30", "T1", "now", "2026-09-20", "2026-09-20 12:30", "\t2026-09-20T12:30:00+02:00")
     rows = [report(number, reported_at=text) for number, text in enumerate(moments)]
     write_json(work.reports / "a.json", rows)
-    write_json(work.metrics / "a.json", [metric(0)])
-
-    work.run()
 
     refused = {
-        json.loads(row["received"])["reported_at"]: row["problem"]
-        for row in work.tables.received("reports")
-        if row["problem"]
+        json.loads(row.received)["reported_at"]: row.problem for row in work.judged(tables.reports()) if row.problem
     }
     assert refused == dict.fromkeys(moments[:3], "reported_at is not a moment")
 
@@ -369,8 +348,10 @@ def test_files_elsewhere_are_looked_at_without_a_job_for_each(work, monkeypatch)
         reader.shape_of(sources.find(files, tables.reports(), str(work.reports / "e.parquet"))[0])
 
 
-def test_plans_have_no_step_in_one_task_no_python_and_no_forced_join(work, monkeypatch):
+def test_plans_have_no_step_in_one_task_no_python_and_no_forced_join_and_jobs_say_what_they_are_for(work, monkeypatch):
     """A join that is forced to hash runs out of memory where one that sorts would spill."""
+    store = work.spark._jsc.sc().statusStore()
+    before = store.jobsList(None).size()
     plans = {}
 
     def append(lake, what, rows, *more):
@@ -391,16 +372,8 @@ def test_plans_have_no_step_in_one_task_no_python_and_no_forced_join(work, monke
             continue  # a few rows of the driver
         for word in ("Coalesce 1", "Repartition 1", "SinglePartition", "EvalPython", "MapInPandas", "strategy="):
             assert word not in plan.replace("strategy=broadcast", ""), (what, word)
-
-
-def test_every_job_in_the_ui_says_what_it_is_for(work):
-    store = work.spark._jsc.sc().statusStore()
-    before = store.jobsList(None).size()
-    write_csv(work.reports / "a.csv", [report(1)])
-    write_parquet(work.metrics / "a.parquet", [metric(1)])
-    work.run()
     jobs = store.jobsList(None)
     texts = [jobs.apply(at).description() for at in range(jobs.size() - before)]  # the newest come first
     assert texts
-    assert {text.get().partition(": ")[0] if text.isDefined() else "" for text in texts} == {"fila reconcile"}
+    assert all("fila reconcile: " in (text.get() if text.isDefined() else "") for text in texts)
     assert work.spark.sparkContext.getLocalProperty("spark.job.description") is None

@@ -57,6 +57,8 @@ def statuses(rows):
 
 
 def test_tables_tell_what_was_said_at_an_earlier_time_also_after_maintenance(folder):
+    with pytest.raises(BadInput, match="has no runs"):
+        current_results(folder.spark, folder.out)
     folder.give("a", [report(1), report(2)], [metric(1)])
     first = folder.run()
     folder.give(
@@ -70,6 +72,8 @@ def test_tables_tell_what_was_said_at_an_earlier_time_also_after_maintenance(fol
     monday, now = (statuses(current_results(folder.spark, folder.out, at)) for at in (NOW_MS + 5, None))
     assert monday == {"r1": "MATCHED", "r2": "MISSING_PLATFORM_DATA"}
     assert now == {"r1": "MATCHED", "r2": "MATCHED", "r3": "AFFILIATE_OVERCLAIMED"}
+    assert current_results(folder.spark, folder.out).count() == 3  # one row for each report, and four attempts
+    assert len(folder.tables.results()) == 4
     with pytest.raises(BadInput, match="no run at that time"):
         current_results(folder.spark, folder.out, NOW_MS - 1)
     before = Lake(folder.spark, folder.out).versions()
