@@ -7,6 +7,8 @@ SHELL := /bin/bash
 
 PY := .venv/bin/python
 STAMP := .venv/.setup-done
+BROKER_STAMP := .venv/.setup-broker
+SETUP_INPUTS := pyproject.toml packages/fila-client/pyproject.toml constraints.txt scripts/setup
 
 # At least two workers, so that tests which cannot share a machine show it; at most eight, since many tests start a server.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 2 : n > 8 ? 8 : n )))
@@ -19,8 +21,11 @@ help: ## Show this list
 setup: $(STAMP) ## Create .venv with pinned dependencies
 	@:
 
-$(STAMP): pyproject.toml packages/fila-client/pyproject.toml constraints.txt scripts/setup
+$(STAMP): $(SETUP_INPUTS)
 	@scripts/setup
+
+$(BROKER_STAMP): $(SETUP_INPUTS)
+	@scripts/setup broker
 
 check: setup ## Lint, format, types, import direction, generated code
 	@scripts/check
@@ -64,7 +69,7 @@ bench-growth: setup ## Whether the cost of a message stays flat as everything gr
 bench-guard: setup ## Fails when a hot path has become clearly slower; part of a release
 	@$(PY) -m benchmarks.guard $(ARGS)
 
-demo: setup ## Fair delivery with a crash in the middle, on a real server
+demo: $(BROKER_STAMP) ## Fair delivery with a crash in the middle, on a real server
 	@$(PY) -m examples.demo.run $(ARGS)
 
 demo-reconcile: setup ## Reconciliation with failing platforms, cheating affiliates and one that floods

@@ -2,9 +2,7 @@
 
 import os
 import re
-import shutil
 import subprocess
-import sys
 import venv
 import zipfile
 from pathlib import Path
@@ -18,7 +16,6 @@ CLIENT, WHOLE = "fila-client", "fila"
 OLDEST_PROTOBUF = re.search(r'"protobuf>=([\d.]+)', (ROOT / "packages/fila-client/pyproject.toml").read_text())[1]
 
 ROUND_TRIP = """
-import sys
 from fila import Client
 
 with Client(sys.argv[1]) as client:
@@ -64,21 +61,6 @@ NEEDS = {
 
 def run(*command, **options):
     return subprocess.run([str(part) for part in command], check=False, capture_output=True, text=True, **options)
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
-    """The wheel of each distribution. Built from a copy, since a build leaves files behind."""
-    tree, made = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheels")
-    for name in ("pyproject.toml", "LICENSE", "README.md"):
-        shutil.copy(ROOT / name, tree)
-    for name in ("src", "packages"):
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
-    for source in (tree / "packages" / CLIENT, tree):
-        options = ("--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", made)
-        built = run(sys.executable, "-m", "pip", "wheel", *options, source)
-        assert built.returncode == 0, built.stderr
-    return {wheel.name.split("-")[0].replace("_", "-"): wheel for wheel in made.glob("*.whl")}
 
 
 def modules_of(wheel):

@@ -29,9 +29,10 @@ def program(machine, name, body):
     file.chmod(0o755)
 
 
-def run(machine):
+def run(machine, *arguments):
     path = {"PATH": str(machine / "bin")}
-    return subprocess.run(["bash", "scripts/setup"], cwd=machine, env=path, capture_output=True, text=True, check=False)
+    command = ["bash", "scripts/setup", *arguments]
+    return subprocess.run(command, cwd=machine, env=path, capture_output=True, text=True, check=False)
 
 
 # Answers as an interpreter would to the questions that set-up asks; `venv` makes a copy of itself.
@@ -110,6 +111,37 @@ def test_dependencies_are_installed_under_the_pins_and_only_when_something_chang
     assert run(machine).stdout == ""
     os.utime(machine / "constraints.txt", (done + 5, done + 5))
     assert "installing pinned dependencies" in run(machine).stdout
+
+
+def installs(machine):
+    return [line for line in (machine / "calls").read_text().splitlines() if "install" in line]
+
+
+def test_the_demo_gets_the_broker_and_nothing_that_only_tests_need(machine):
+    as_user(machine, 0)
+    program(machine, "python3", GOOD_PYTHON)
+    program(machine, "apt-get", "exit 0")
+    assert run(machine, "broker").returncode == 0
+    assert installs(machine)[-1].endswith(".[server]")
+    assert not [line for line in installs(machine) if line.startswith("apt-get")]
+
+    assert run(machine).returncode == 0
+    wanted = " ".join(installs(machine))
+    assert all(name in wanted for name in ("spark", "redis-server", "prometheus"))
+
+
+def test_what_is_set_up_for_tests_is_enough_for_the_demo(machine):
+    program(machine, "python3", GOOD_PYTHON)
+    assert run(machine).returncode == 0
+    assert run(machine, "broker").stdout == ""
+
+
+def test_an_unknown_part_gets_one_clear_line(machine):
+    result = run(machine, "everything")
+    assert (result.returncode, result.stderr) == (
+        1,
+        "setup: cannot set up 'everything': say 'broker', or nothing for all\n",
+    )
 
 
 def test_pins_are_names_and_versions_only():
