@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check check-wire test test-hostile test-spark bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
+.PHONY: help setup check check-wire test test-hostile test-spark test-release bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
 .PHONY: proto docs fmt pins clean
 
 PY := .venv/bin/python
@@ -33,11 +33,11 @@ check: setup ## Lint, format, types, import direction, generated code
 check-wire: setup ## HTTP/2 conformance: h2spec against a real server (needs Go)
 	@$(PY) -m scripts.check_wire
 
-# Attacks that take long are left to test-hostile. Tests on Spark share one session and so one process; those that start
-# further ones are left to test-spark.
+# Attacks that take long are left to test-hostile, packages to test-release. Tests on Spark share one session and so one
+# process; those that start further ones are left to test-spark.
 test: setup ## Run the tests in parallel (TESTS="path -k name" for some)
 ifeq ($(TESTS),tests)
-	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark --ignore tests/hostile
+	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark --ignore tests/hostile --ignore tests/release
 	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow" tests/hostile
 	@$(PY) -m pytest -q -m "not slow" tests/spark
 else
@@ -50,6 +50,10 @@ test-hostile: setup ## Attack real servers: also the long attacks, with what eac
 
 test-spark: setup ## Run all tests on Spark: also crashes, spark-submit and executors of their own
 	@$(PY) -m pytest -q tests/spark
+
+# One at a time: the first builds what the others use. FILA_DIST=folder tests what was built there.
+test-release: setup ## Build everything that a release has, and install and run it in roots without a Python (as root)
+	@$(PY) -m pytest -q $(if $(filter tests,$(TESTS)),tests/release,$(TESTS))
 
 bench: setup ## Run the benchmarks
 	@$(PY) -m benchmarks $(ARGS)

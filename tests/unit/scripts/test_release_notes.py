@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "scripts" / "release-notes"
+SCRIPT = Path(__file__).parents[3] / "release" / "notes"
 CHANGELOG = """# Changelog
 
 ## [Unreleased]
@@ -26,13 +26,13 @@ CHANGELOG = """# Changelog
 @pytest.fixture
 def notes(tmp_path):
     """Runs the script in a repository at version 1.2.0."""
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(SCRIPT, tmp_path / "scripts")
+    (tmp_path / "release").mkdir()
+    shutil.copy(SCRIPT, tmp_path / "release")
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
 
     def run(version, package="1.2.0"):
         (tmp_path / "pyproject.toml").write_text(f'[project]\nversion = "{package}"\n')
-        command = [tmp_path / "scripts" / "release-notes", version]
+        command = [tmp_path / "release" / "notes", version]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     return run
@@ -46,9 +46,9 @@ def test_the_notes_are_the_section_of_that_version_alone(notes):
 
 def test_a_version_other_than_the_package_is_refused(notes):
     result = notes("1.1.0")
-    assert (result.returncode, result.stderr) == (1, "release-notes: pyproject.toml is not at version 1.1.0\n")
+    assert (result.returncode, result.stderr) == (1, "notes: pyproject.toml is not at version 1.1.0\n")
 
 
 def test_a_version_without_notes_is_refused(notes):
     result = notes("1.3.0", package="1.3.0")
-    assert (result.returncode, result.stderr) == (1, "release-notes: CHANGELOG.md says nothing about 1.3.0\n")
+    assert (result.returncode, result.stderr) == (1, "notes: CHANGELOG.md says nothing about 1.3.0\n")
