@@ -1,4 +1,4 @@
-"""The chart and the plain manifests: rendered by Helm, and checked against the schemas that the validator brings along."""
+"""The chart and the plain manifests: rendered by Helm, checked against the schemas that the validator brings along."""
 
 import os
 import shutil
