@@ -17,6 +17,7 @@ from fila.broker.commands import (
     ChangeAccess,
     Command,
     CommitTransaction,
+    DropOldest,
     Enqueue,
     ExtendClaims,
     MakeClaim,
@@ -39,6 +40,7 @@ BOSS = Origin("Test", "boss", "boss-abc", "10.0.0.1:9")
 
 OF_MESSAGES = {
     Enqueue, Settle, ReturnGrants, MakeClaim, AckClaims, ExtendClaims, StageEnqueue, CommitTransaction,
+    DropOldest,
 }  # fmt: skip
 TO_THE_AUDIT = {BeginSweep, EndSweep, RecordRefusals}
 
