@@ -164,6 +164,13 @@ class Queue:
     drop_oldest: bool = False
     unmeasured: set[int] = field(default_factory=set)
     """Messages that were there when bytes began to be limited, and are not counted yet"""
+    stuck: tuple[Any, ...] | None = None
+    """How its dead-letter queue stood when that had no room for what was to be dropped"""
+
+    @property
+    def standing(self) -> tuple[Any, ...]:
+        counted = self.bytes if self.max_bytes else 0
+        return len(self.messages), counted, self.max_depth, self.max_bytes, self.drop_oldest and self.limited
 
     @property
     def limited(self) -> bool:
@@ -181,6 +188,8 @@ class Queue:
     def droppable(self, dead: "Queue | None") -> int:
         """How many messages it can drop: those that are ready, as far as its dead-letter queue takes them."""
         ready = sum(map(len, ready_of(self).values()))
+        if dead is not None and self.stuck == dead.standing:
+            return 0
         if dead is None or not dead.limited:
             return ready
         messages, size = dead.room(None)
@@ -719,6 +728,7 @@ class BrokerMachine(RuleBasedStateMachine):
         for queue in self.queues.values():
             queue.consumers.clear()
             queue.unmeasured.clear()
+            queue.stuck = None
             for message in queue.messages.values():
                 message.holder = None
                 message.suspicion = message.remembered
@@ -816,8 +826,9 @@ class BrokerMachine(RuleBasedStateMachine):
         dead-letter queue drops is gone.
         """
         queue, dead = self.queues.get(name, Queue()), self.queues.get(name + DEAD)
-        if not queue.droppable(dead):
+        if not (queue.drop_oldest and queue.excess != (0, 0) and queue.droppable(dead)):
             return
+        before = dead.standing if dead is not None else None
         while queue.drop_oldest and queue.excess != (0, 0) and (ready := ready_of(queue)):
             lengths = {key: sum(one.key == key for one in queue.messages.values()) for key in ready}
             key = min(ready, key=lambda key: (-lengths[key], key))
@@ -831,6 +842,7 @@ class BrokerMachine(RuleBasedStateMachine):
                 message.queue = name + DEAD
                 dead.messages[seq] = message
                 self.known_ids.append((name + DEAD, seq))
+        queue.stuck = before if "overflow" not in events.values() else None
 
     def do_limit(self, pending: Pending, key: str, text: str | None, *_: Any) -> None:
         if text == "rate=-1":

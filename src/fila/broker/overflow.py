@@ -55,7 +55,9 @@ class Dropped(Removal):
     def commit(self, tick: Tick) -> None:
         wakeups, target = tick.state.wakeups, self.target
         Removal.commit(self, tick)
-        if self.locations:  # else nothing can be dropped now, and trying again would not help
+        stuck = not self.locations  # there is no room for the next one, and trying again would not help
+        self.queue.stuck = target.capacity.standing if stuck and target is not None else None
+        if not stuck:
             wakeups.note_overfull(self.queue)
         if target is None:
             return

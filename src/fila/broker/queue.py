@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fila.broker.lane_cache import LaneCache
 from fila.broker.outcomes import OUTCOMES, OnSuspicion
-from fila.core.capacity import Capacity, Room
+from fila.core.capacity import Capacity, Room, Standing
 from fila.core.claims import Group
 from fila.core.consumers import Consumers
 from fila.core.dedup import DedupKeys
@@ -95,6 +95,7 @@ class QueueState:
         "record",
         "retry",
         "schedule",
+        "stuck",
         "suspects",
         "suspicion",
         "throttles",
@@ -108,6 +109,8 @@ class QueueState:
         self.drr = Drr(record.quantum, Lines(record.name, throttles))
         self.lane_cache = LaneCache(record.name, self.keys, throttles)
         self.capacity = Capacity(record.name, self.keys)
+        self.stuck: Standing | None = None
+        """How its dead-letter queue stood when that had no room for what was to be dropped"""
         self.dead_letters: QueueState | None = None
         """Where its dead letters go; None for a dead-letter queue, whose own stay"""
         self.suspects = Suspects(record.name, record.quantum, throttles)
@@ -176,7 +179,11 @@ class QueueState:
     def droppable(self) -> int:
         """How many messages can be dropped to make room: those that are ready, if they have somewhere to go."""
         target = self.dead_letters
-        room = target.room() if target is not None else None
+        if target is None:
+            return self.ready
+        if self.stuck is not None and self.stuck == target.capacity.standing:
+            return 0
+        room = target.room()
         return self.ready if room is None else min(self.ready, room.messages)
 
     @property

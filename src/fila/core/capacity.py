@@ -34,6 +34,10 @@ class QueueLimits:
     """What the limits are called: they are the queue's own, or those of its owner."""
 
 
+Standing = tuple[int, int, QueueLimits | None]
+"""Messages, bytes and limits of a queue at one moment."""
+
+
 class Capacity:
     """Of one queue."""
 
@@ -88,6 +92,10 @@ class Capacity:
         """So much more is staged, or less."""
         self.staged += messages
         self.staged_bytes += size
+
+    @property
+    def standing(self) -> Standing:
+        return self.messages, self.bytes, self.limits
 
     @property
     def excess(self) -> tuple[int, int]:

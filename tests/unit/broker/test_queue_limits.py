@@ -383,6 +383,11 @@ class TestDeadLetters:
         send(driver, *"abcde")
         driver.settle_down()
         assert (held(driver)[0], held(driver, "q.dlq")) == (4, (1, 5)), "two bytes are free, and no message has two"
+        assert refused(send(driver, "f")) == [True], "what cannot be dropped is not accepted"
+        driver.purge("q.dlq")
+        assert refused(send(driver, "f")) == [False]
+        driver.settle_down()
+        assert (held(driver)[0], held(driver, "q.dlq")[0]) == (4, 1)
 
     def test_a_message_that_would_die_is_tried_again_while_there_is_no_room(self, driver):
         update(driver, "q.dlq", max_depth=1)
