@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup check check-wire test test-hostile test-spark test-release bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
-.PHONY: proto docs fmt pins clean
+.PHONY: proto release-contract docs fmt pins clean
 
 PY := .venv/bin/python
 STAMP := .venv/.setup-done
@@ -93,6 +93,9 @@ docs: setup ## Build the documentation site into build/site; a broken link is an
 
 proto: setup ## Generate the Python code of proto/
 	@scripts/proto
+
+release-contract: setup ## Make the present contract the one that later changes are compared with
+	@scripts/contract --release
 
 fmt: setup ## Format the code and fix what can be fixed
 	@.venv/bin/ruff check --fix --quiet . || true

@@ -22,10 +22,10 @@ from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.leases import Grant
 from fila.core.throttle import Limit
+from fila.internal import wire_pb2
 from fila.server.message_codec import read_batch
 from fila.storage.memory import MemoryStorage
 from fila.storage.records import QueueRecord
-from fila.v1 import service_pb2
 
 _BATCH = 500
 _QUEUE = "guard"
@@ -162,7 +162,7 @@ def _decode(count: int) -> Callable[[], object]:
 
     def run() -> None:
         for frames, queue in chunks:
-            request = service_pb2.EncodedEnqueueBatch.FromString(frames)
+            request = wire_pb2.EncodedEnqueueBatch.FromString(frames)
             request.queue = queue
             read_batch(request, limits)
 

@@ -5,7 +5,7 @@ import asyncio
 import grpc
 import psutil
 
-from fila import AsyncClient, Client, LimitExceededError
+from fila import AsyncClient, Client, OverloadedError
 from fila.testing import ServerProcess
 from fila.v1 import service_pb2, service_pb2_grpc
 from tests.e2e.support import contents, eventually
@@ -41,7 +41,7 @@ def test_too_many_requests_at_once_are_refused(tmp_path):
             confirmed |= {result for result in results if isinstance(result, str)}
             refused += [result for result in results if not isinstance(result, str)]
         assert refused, "the bound was never reached"
-        assert {type(error) for error in refused} == {LimitExceededError}
+        assert {type(error) for error in refused} == {OverloadedError}
         assert {str(error) for error in refused} == {"too many requests are waiting in the broker; retry later"}
         assert contents(client, "orders") == (len(confirmed), 0, 0)
         assert memory[-1] - memory[0] < 180 * MIB, memory

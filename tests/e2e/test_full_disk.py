@@ -10,7 +10,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from fila import Client, LimitExceededError
+from fila import Client, OverloadedError
 from fila.testing import ServerProcess
 from tests.e2e.support import Inbox, contents, eventually
 
@@ -48,7 +48,7 @@ def fill(client, ids):
     for _ in range(2000):
         try:
             ids.append(client.enqueue("orders", None, b"%8d" % len(ids) + PAYLOAD))
-        except LimitExceededError as error:
+        except OverloadedError as error:
             return str(error)
     raise AssertionError("the disk did not become full")
 
@@ -85,7 +85,7 @@ def takes_messages(client):
     """Whether producers are served; what they sent is removed again."""
     try:
         client.enqueue("orders", None, b"probe")
-    except LimitExceededError:
+    except OverloadedError:
         return False
     client.purge("orders", any_queue=True)
     return True
@@ -109,7 +109,7 @@ def test_a_full_disk_refuses_producers_and_serves_everybody_else(tmp_path, small
         assert said.startswith("the store is full: ")
         assert "enqueueing works again at " in said
         assert len(ids) > 100
-        with pytest.raises(LimitExceededError, match="the store is full"):
+        with pytest.raises(OverloadedError, match="the store is full"):
             client.create_queue("another")
         eventually(lambda: not producers_are_served(server), "the health of producers says so")
         assert contents(client, "orders") == (len(ids), 0, 0)
@@ -150,7 +150,7 @@ def test_a_server_that_is_killed_on_a_disk_without_a_byte_left_starts_and_drains
         server.kill()
         server.start()
         assert contents(client, "orders") == (100, 0, 0)
-        with pytest.raises(LimitExceededError, match="the store is full"):
+        with pytest.raises(OverloadedError, match="the store is full"):
             client.enqueue("orders", None, PAYLOAD)
         drain(client, ids)
         (small_disk / "hog").unlink()
@@ -195,6 +195,6 @@ def test_deleting_a_queue_makes_room_on_a_full_disk(tmp_path, small_disk):
 def _can_create(client):
     try:
         client.create_queue("probe")
-    except LimitExceededError:
+    except OverloadedError:
         return False
     return True

@@ -71,13 +71,13 @@ def test_status_codes_of_the_contract(channel, queue):
         (hot.Enqueue, service_pb2.EnqueueRequest(queue=queue, delay_ms=-1), grpc.StatusCode.INVALID_ARGUMENT),
         (
             hot.Enqueue,
-            service_pb2.EnqueueRequest(queue=queue, payload=bytes((4 << 20) + 1)),
-            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            service_pb2.EnqueueRequest(queue=queue, payload=bytes(4 << 20)),
+            grpc.StatusCode.INVALID_ARGUMENT,
         ),
         (
             hot.EnqueueBatch,
             service_pb2.EnqueueBatchRequest(queue=queue, messages=[service_pb2.EnqueueRequest()] * 5001),
-            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            grpc.StatusCode.INVALID_ARGUMENT,
         ),
         (hot.Ack, service_pb2.AckRequest(**unknown), grpc.StatusCode.NOT_FOUND),
         (hot.Nack, service_pb2.NackRequest(**unknown), grpc.StatusCode.NOT_FOUND),

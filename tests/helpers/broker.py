@@ -236,9 +236,9 @@ class Driver:
         return count
 
     def enqueue(
-        self, *messages: Incoming, producer: str = "", sequence: int = 0, traced: bool = False
+        self, *messages: Incoming, producer: str = "", sequence: int = 0, epoch: int = 0, traced: bool = False
     ) -> list[Outcome]:
-        produced = Produced(producer, sequence, digest_of(messages))
+        produced = Produced(producer, sequence, digest_of(messages), epoch)
         return list(self.ask(lambda reply: Enqueue(list(messages), reply, produced, traced)))
 
     def send(self, queue: str, body: bytes = b"", **rest: Any) -> int:

@@ -8,7 +8,9 @@ from typing import Any
 
 import grpc
 
-from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from fila.core.errors import BrokerError, InvalidArgument, QueueNotFound, ShuttingDown
+from fila.server.status import row_of, write_details
+from fila.v1 import admin_pb2, admin_pb2_grpc, errors_pb2, service_pb2, service_pb2_grpc
 
 
 class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminServicer):
@@ -51,7 +53,7 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
             answer = self.answers[key] = service_pb2.EnqueueBatchResponse(sequence=request.sequence)
             for message in request.messages:
                 if (message.queue or request.queue) != "q":
-                    answer.results.add(error={"code": 5, "message": f'queue "{message.queue}" does not exist'})
+                    answer.results.add(error={"code": 5, "kind": errors_pb2.ERROR_KIND_QUEUE_NOT_FOUND})
                 else:
                     self.enqueued.append(message.payload)
                     answer.results.add(message_id=f"id-{len(self.enqueued)}")
@@ -83,14 +85,15 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
         return answer
 
     def _unknown(self, answer: service_pb2.SettleResponse, queue: str, message_id: str) -> None:
-        error = {"code": 5, "message": f"message {message_id} is not leased"}
         gone = message_id in self.acked
-        answer.failures.add(queue=queue, message_id=message_id, error=error, message_gone=gone)
+        kind = errors_pb2.ERROR_KIND_MESSAGE_GONE if gone else errors_pb2.ERROR_KIND_MESSAGE_NOT_FOUND
+        error = {"code": 5, "message": f"message {message_id} is not leased", "kind": kind}
+        answer.failures.add(queue=queue, message_id=message_id, error=error)
 
     async def Consume(self, requests: Any, context: Any) -> AsyncIterator[service_pb2.LeaseResponse]:  # noqa: N802
         request = await anext(aiter(requests))
         if request.queue != "q":
-            await context.abort(grpc.StatusCode.NOT_FOUND, f'queue "{request.queue}" does not exist')
+            await refuse(context, QueueNotFound(request.queue))
         await context.send_initial_metadata([("fila-visibility-timeout-ms", str(self.visibility_timeout_ms))])
         self.leases += 1
         self.open_leases += 1
@@ -105,7 +108,7 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
         finally:
             listening.cancel()
             self.open_leases -= 1
-        await context.abort(grpc.StatusCode.UNAVAILABLE, "shutting down")
+        await refuse(context, ShuttingDown())
 
     async def _listen(self, requests: Any) -> None:
         async for request in requests:
@@ -123,7 +126,7 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
         if command == "lose request":
             await context.abort(grpc.StatusCode.UNAVAILABLE, "connection lost")
         if command == "refuse" or any(m.payload == b"poison" for m in getattr(request, "messages", ())):
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "cannot be read")
+            await refuse(context, InvalidArgument("cannot be read"))
         return command
 
     @staticmethod
@@ -131,6 +134,13 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
         if command == "lose answer":
             await context.abort(grpc.StatusCode.UNAVAILABLE, "connection lost")
         return command != "ignore"
+
+
+async def refuse(context: Any, error: BrokerError) -> None:
+    """End a call as the real server does."""
+    row, text = row_of(error), str(error)
+    (code,) = (each for each in grpc.StatusCode if each.value[0] == row.code)
+    await context.abort(code, text, trailing_metadata=write_details(row, text))
 
 
 @asynccontextmanager

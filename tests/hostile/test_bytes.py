@@ -19,7 +19,7 @@ ENQUEUE_BATCH = "/fila.v1.FilaService/EnqueueBatch"
 ENQUEUE_STREAM = "/fila.v1.FilaService/EnqueueStream"
 READ_QUEUE = "/fila.v1.FilaService/ReadQueue"
 LEASE = "/fila.v1.FilaService/Lease"
-LARGE = 4 * MIB - 1000
+LARGE = 4 * MIB - 300_000
 
 
 def patient(server, **options):

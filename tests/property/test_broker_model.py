@@ -1307,7 +1307,7 @@ class BrokerMachine(RuleBasedStateMachine):
                 assert state.keys[key].live == count
         self.throttles_are_as_the_model_says()
         assert {name: one.last for name, one in self.producers.items()} == {
-            name: self.driver.state.producers.last(name) for name in self.driver.state.producers._last
+            name: self.driver.state.producers.last(name)[1] for name in self.driver.state.producers._last
         }
 
     def throttles_are_as_the_model_says(self) -> None:

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from fila.broker.commands import Incoming, RefusedMessage
 from fila.broker.queue import DEAD_LETTERS
 from fila.config import LimitsConfig
-from fila.core.errors import InvalidArgument, LimitExceeded
+from fila.core.errors import InvalidArgument, LimitExceeded, PayloadTooLarge
 from fila.core.policy import MAX_PRIORITY
 from fila.storage.base import Storage
 
 MAX_PRODUCER_BYTES = 64
+
+
+PART_MARK = "#"
+"""Of a queue in parts, `<queue>#<n>` is one of them."""
 
 
 def check_queue_name(name: str, limits: LimitsConfig) -> None:
@@ -20,6 +24,8 @@ def check_queue_name(name: str, limits: LimitsConfig) -> None:
         raise InvalidArgument(f"names that end in {DEAD_LETTERS} are reserved for dead-letter queues")
     if any(unicodedata.category(char)[0] == "C" for char in name):
         raise InvalidArgument("a queue name must not contain control characters")
+    if PART_MARK in name:
+        raise InvalidArgument(f'a queue name must not contain "{PART_MARK}": it stands before the number of a part')
     if name != name.strip():
         raise InvalidArgument("a queue name must not start or end with whitespace")
 
@@ -37,7 +43,7 @@ def check_message(message: Incoming, headers: Mapping[str, str], limits: LimitsC
     if isinstance(message, RefusedMessage):
         raise message.refusal
     if message.payload_bytes > limits.max_payload_bytes:
-        raise LimitExceeded(f"the payload has {message.payload_bytes} bytes, {limits.max_payload_bytes} are allowed")
+        raise PayloadTooLarge(message.payload_bytes, limits.max_payload_bytes)
     if len(message.body) - message.payload_bytes > limits.max_header_bytes:
         raise LimitExceeded(f"the headers must not exceed {limits.max_header_bytes} bytes")
     if len(headers) > limits.max_headers:

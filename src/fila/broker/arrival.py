@@ -10,7 +10,7 @@ from itertools import count, repeat
 from typing import Any, ClassVar
 
 from fila.broker.admission import check_batch, check_message, check_room
-from fila.broker.commands import Enqueue, Incoming, Outcome, RefusedMessage, StageEnqueue
+from fila.broker.commands import Earlier, Enqueue, Incoming, Outcome, RefusedMessage, StageEnqueue
 from fila.broker.lane_cache import USUAL, Terms, terms
 from fila.broker.placement import read_placement
 from fila.broker.producers import plan_batch
@@ -122,9 +122,9 @@ class Arrival(Effect):
 def plan_enqueue(tick: Tick, command: Enqueue) -> Sequence[Outcome]:
     """Take a batch in. Each message succeeds or fails by itself; a batch that was taken before is answered again.
 
-    Raises StaleSequence, TooFarAhead, or SequenceReused for another batch under the same number.
+    Raises StaleSequence, TooFarAhead, ProducerFenced, or SequenceReused for another batch under the same number.
     """
-    producer, sequence, _ = command.produced
+    producer, sequence, *_ = command.produced
     check_batch(len(command.messages), producer, sequence, tick.state.limits)
     if producer:
         return plan_batch(tick, command.produced, lambda: _plan_messages(tick, command))
@@ -293,7 +293,8 @@ def judge_ahead(state: BrokerState, command: Enqueue | StageEnqueue, clock: Call
 def find_dedup(tick: Tick, arrival: Arrival, key: str) -> int | None:
     """The message that has this dedup key already, if there is one."""
     known = arrival.dedup.get(key)
-    return known[0] if known else arrival.queue.dedup.find(key, tick.now)
+    earlier = known[0] if known else arrival.queue.dedup.find(key, tick.now)
+    return None if earlier is None else Earlier(earlier)
 
 
 def put_dedup(tick: Tick, arrival: Arrival, key: str, seq: int) -> None:

@@ -168,6 +168,16 @@ class Broker:
         self._schedule()
         return subscription
 
+    def set_credit(self, subscription: Subscription, max_in_flight: int) -> None:
+        """A consumer wants to hold so many messages at most from now on. What it holds stays with it."""
+        queue = subscription.queue
+        subscription.consumer.max_in_flight = max_in_flight
+        if queue.ready or len(queue.suspects):
+            self._engine.want(queue.name)
+            self._schedule()
+        else:
+            queue.ledger.idle.set(queue.record.paused or not queue.consumers.with_credit(), self._clock())
+
     def unsubscribe(self, subscription: Subscription, parting: Parting = Parting.LEFT) -> None:
         """The consumer is gone: what it holds goes back. Not while stopping: those leases outlive the restart."""
         self._subscriptions.pop(subscription.consumer.number, None)

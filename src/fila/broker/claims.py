@@ -23,7 +23,17 @@ from fila.broker.tick import Chore, Effect, Tick
 from fila.config import LimitsConfig
 from fila.core.claims import Claim, ClaimState, Group, Part
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, ClaimLost, Fenced, InvalidArgument, LimitExceeded, NotNow, TooFarAhead, quoted
+from fila.core.errors import (
+    BrokerError,
+    ClaimLost,
+    Fenced,
+    InvalidArgument,
+    LimitExceeded,
+    LimitReached,
+    NotNow,
+    TooFarAhead,
+    quoted,
+)
 from fila.core.ids import NS_PER_MS
 from fila.core.leases import Grant
 from fila.storage import codec, keys
@@ -100,7 +110,7 @@ def plan_claim(tick: Tick, command: MakeClaim) -> Making:
         return Making(claim, done=True)
     if claim is None:
         if group.last - group.floor >= limits.max_claims:
-            raise LimitExceeded(
+            raise LimitReached(
                 f"group {quoted(group.name)} has {limits.max_claims} claims that are not acked; ack some first"
             )
         claim = Claim(group, group.last + 1, 0, tick.now, tick.now + lease_ns)
@@ -336,7 +346,7 @@ def _enter(queue: QueueState, command: MakeClaim | AckClaims | ExtendClaims, lim
     if group is None:
         check_group(name, limits)
         if len(queue.groups) >= limits.max_groups:
-            raise LimitExceeded(f"queue {quoted(queue.name)} has {limits.max_groups} groups, which is the limit")
+            raise LimitReached(f"queue {quoted(queue.name)} has {limits.max_groups} groups, which is the limit")
         group = Group(name)
     if epoch < group.epoch:
         raise Fenced(

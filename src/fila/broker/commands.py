@@ -19,6 +19,12 @@ Outcome = int | BrokerError
 """What became of one message of a batch: its sequence number, or why it was refused."""
 
 
+class Earlier(int):
+    """The sequence number of a message that an earlier request has enqueued."""
+
+    __slots__ = ()
+
+
 class Incoming:
     """A message that a producer sent, not yet judged."""
 
@@ -78,6 +84,13 @@ class Produced(NamedTuple):
     """Counts the batches of the producer, from 1"""
     digest: int = 0
     """Of its messages: another batch under the same number has another one."""
+    epoch: int = 0
+    """Which incarnation of the producer it is"""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands among all batches of the producer."""
+        return self.epoch, self.sequence
 
 
 NOBODY = Produced()

@@ -80,7 +80,7 @@ class HookQueue:
                     return []
                 lines = sorted(placing.intersection([message.queue for message in command.messages]))
                 if isinstance(command, Enqueue) and command.produced.producer:
-                    if lines and command.produced.sequence <= self._state.producers.last(command.produced.producer):
+                    if lines and command.produced.place <= self._state.producers.last(command.produced.producer):
                         lines = []  # it is answered again
                     if lines or PRODUCER + command.produced.producer in self._lines:
                         lines.append(PRODUCER + command.produced.producer)

@@ -1,18 +1,19 @@
 """Batches of producers: one that is sent again, because its answer was lost, is answered again and not enqueued twice.
 
-A producer numbers its batches from 1. The last `SEQUENCES_KEPT` answers of each producer are kept, each with a digest
-of its messages, so that another batch under the same number is told from the same one.
+A producer numbers its batches from 1, in each incarnation (epoch) anew. The last `SEQUENCES_KEPT` answers of each
+producer are kept, each with a digest of its messages, so that another batch under the same number is told from the same
+one.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from fila.broker.admission import check_room
-from fila.broker.commands import Outcome, Produced
+from fila.broker.commands import Earlier, Outcome, Produced
 from fila.broker.tick import Effect, Tick
 from fila.core import errors
-from fila.core.dedup import SEQUENCE_JUMP, SEQUENCES_KEPT
-from fila.core.errors import BrokerError, SequenceReused, StaleSequence, TooFarAhead, quoted
+from fila.core.dedup import SEQUENCE_JUMP, SEQUENCES_KEPT, Place
+from fila.core.errors import BrokerError, ProducerFenced, SequenceReused, StaleSequence, TooFarAhead, quoted
 from fila.core.ids import NS_PER_MS
 from fila.storage import codec, keys
 from fila.storage.base import Family
@@ -26,9 +27,9 @@ MAX_PRODUCERS = 100_000
 class Batches(Effect):
     """What producers sent in one tick, and who is to be forgotten."""
 
-    last: dict[str, int] = field(default_factory=dict)
-    """Producer -> the sequence of its last batch in this tick"""
-    answers: dict[tuple[str, int], tuple[int, Sequence[Outcome]]] = field(default_factory=dict)
+    last: dict[str, Place] = field(default_factory=dict)
+    """Producer -> its last batch in this tick"""
+    answers: dict[tuple[str, Place], tuple[int, Sequence[Outcome]]] = field(default_factory=dict)
     """What batches of this tick are answered, with their digests, in case one comes twice in it"""
     silent: list[str] = field(default_factory=list)
     """Producers to be forgotten"""
@@ -37,16 +38,26 @@ class Batches(Effect):
         producers = tick.state.producers
         for producer in self.silent:
             producers.forget(producer)
-        for producer, sequence in self.last.items():
-            producers.advance(producer, sequence, tick.now)
+        for producer, place in self.last.items():
+            producers.advance(producer, place, tick.now)
 
 
 def plan_batch(tick: Tick, produced: Produced, plan: Callable[[], Sequence[Outcome]]) -> Sequence[Outcome]:
-    """Have a batch planned, unless it was taken before. Raises StaleSequence, TooFarAhead or SequenceReused."""
-    producer, sequence, digest = produced
+    """Have a batch planned, unless it was taken before.
+
+    Raises StaleSequence, TooFarAhead, SequenceReused or ProducerFenced.
+    """
+    producer, sequence, digest, epoch = produced
     batches = tick.one(Batches)
-    last = batches.last.get(producer) or tick.state.producers.last(producer)
-    if sequence <= last:
+    known, last = batches.last.get(producer) or tick.state.producers.last(producer)
+    if epoch < known:
+        raise ProducerFenced(
+            f"producer {quoted(producer)} was started again: epoch {known} was heard of, this batch is of epoch {epoch}"
+        )
+    replaces = epoch > known and last > 0
+    if epoch > known:  # a new incarnation counts from the beginning, and nothing of the old ones is answered again
+        last = 0
+    elif sequence <= last:
         return _answer_again(tick, batches, produced)
     if last and sequence > last + SEQUENCE_JUMP:
         raise TooFarAhead(
@@ -56,15 +67,17 @@ def plan_batch(tick: Tick, produced: Produced, plan: Callable[[], Sequence[Outco
     check_room(tick.store)
     outcomes = plan()
     results = outcomes if isinstance(outcomes, range) else [_to_result(outcome) for outcome in outcomes]
-    record = codec.produced(tick.now, digest, results)
-    tick.batch.put(Family.DEDUP, keys.producer_batch(producer, sequence), record)
+    record = codec.produced(tick.now, digest, epoch, results)
     oldest = max(0, sequence - SEQUENCES_KEPT)
+    if replaces:
+        tick.batch.delete_range(Family.DEDUP, keys.producer(producer), keys.after(keys.producer(producer)))
+    tick.batch.put(Family.DEDUP, keys.producer_batch(producer, sequence), record)
     if sequence == last + 1:
         tick.batch.delete(Family.DEDUP, keys.producer_batch(producer, oldest))
     else:  # numbers were left out, and with them their turn to go
         tick.batch.delete_range(Family.DEDUP, keys.producer(producer), keys.producer_batch(producer, oldest + 1))
-    batches.last[producer] = sequence
-    batches.answers[producer, sequence] = digest, outcomes
+    batches.last[producer] = produced.place
+    batches.answers[producer, produced.place] = digest, outcomes
     return outcomes
 
 
@@ -80,8 +93,8 @@ def plan_producer_sweep(tick: Tick, most: int) -> None:
 
 
 def _answer_again(tick: Tick, batches: Batches, produced: Produced) -> Sequence[Outcome]:
-    producer, sequence, digest = produced
-    fresh = batches.answers.get((producer, sequence))
+    producer, sequence, digest, _ = produced
+    fresh = batches.answers.get((producer, produced.place))
     if fresh is not None:
         before, outcomes = fresh
     else:
@@ -90,14 +103,14 @@ def _answer_again(tick: Tick, batches: Batches, produced: Produced) -> Sequence[
             raise StaleSequence(
                 f"batch {sequence} of this producer is too old: the broker no longer remembers its answer"
             )
-        _, before, results = codec.read_produced(record)
-        outcomes = [_to_outcome(result) for result in results]
+        remembered = codec.read_produced(record)
+        before, outcomes = remembered.digest, [_to_outcome(result) for result in remembered.results]
     if digest != before:
         raise SequenceReused(
             f"batch {sequence} of producer {quoted(producer)} had other messages, so nothing was enqueued: "
-            "two producers share the producer_id, or one starts again at 1; give each run its own id"
+            "two producers share the producer_id, or one starts again at 1; give each run its own id or epoch"
         )
-    return outcomes
+    return [Earlier(outcome) if isinstance(outcome, int) else outcome for outcome in outcomes]
 
 
 def _to_result(outcome: Outcome) -> codec.Result:

@@ -10,7 +10,7 @@ from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.scripts import SCRIPT_SETTINGS
 from fila.broker.state import BrokerState
 from fila.broker.tick import Effect, Tick
-from fila.core.errors import InvalidArgument, LimitExceeded, NotNow, QueueAlreadyExists, QueueNotFound, quoted
+from fila.core.errors import InvalidArgument, LimitReached, NotNow, QueueAlreadyExists, QueueNotFound, quoted
 from fila.lua.hooks import Hooks
 from fila.storage import codec, keys
 from fila.storage.base import Family
@@ -29,7 +29,7 @@ class Creation(Effect):
 
 
 def plan_create(tick: Tick, command: CreateQueue) -> None:
-    """Make a queue and its dead-letter queue. Raises InvalidArgument, QueueAlreadyExists or LimitExceeded."""
+    """Make a queue and its dead-letter queue. Raises InvalidArgument, QueueAlreadyExists or LimitReached."""
     state, record = tick.state, command.record
     _check_new(state, record)
     dead_letters = QueueRecord(
@@ -52,21 +52,21 @@ def _check_new(state: BrokerState, record: QueueRecord) -> None:
     if record.name in state.queues:
         raise QueueAlreadyExists(record.name)
     if sum(1 for queue in state.queues.values() if not queue.record.source) >= state.limits.max_queues:
-        raise LimitExceeded(f"there are {state.limits.max_queues} queues already, which is the limit")
+        raise LimitReached(f"there are {state.limits.max_queues} queues already, which is the limit")
     _check_owner(state, record.owner)
     state.scripts.check_limits(record, SCRIPT_SETTINGS)
     state.scripts.check_memory(record)
 
 
 def _check_owner(state: BrokerState, owner: str) -> None:
-    """Raises LimitExceeded when a principal has created as many queues as it may."""
+    """Raises LimitReached when a principal has created as many queues as it may."""
     known = state.access.principals.get(owner)
     most = known.limits.get(QUEUES) if known is not None else None
     if most is None:
         return
     owned = sum(1 for queue in state.queues.values() if queue.record.owner == owner and not queue.record.source)
     if owned >= most:
-        raise LimitExceeded(f"{quoted(owner)} owns {owned} queues, its limit is {QUEUES}={most}; delete one first")
+        raise LimitReached(f"{quoted(owner)} owns {owned} queues, its limit is {QUEUES}={most}; delete one first")
 
 
 def limit_anew(tick: Tick, queue: QueueState) -> None:
@@ -91,7 +91,7 @@ class Configuration(Effect):
 
 def plan_update(tick: Tick, command: UpdateQueue) -> QueueRecord:
     """Raises QueueNotFound, InvalidArgument for a script that cannot be used or what a dead-letter queue has not, or
-    LimitExceeded.
+    LimitReached.
     """
     state = tick.state
     queue = state.queue(command.name)

@@ -16,6 +16,7 @@ from fila.broker.staging import batch_of
 from fila.broker.state import BrokerState
 from fila.config import AuditConfig, LimitsConfig
 from fila.core.claims import Claim, Group, Part
+from fila.core.dedup import NOWHERE
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.fair_key import FairKey
 from fila.core.lane import Lane
@@ -104,7 +105,7 @@ def _load_attempts(state: BrokerState, store: Storage) -> None:
 
 
 def _load_producers(state: BrokerState, store: Storage) -> None:
-    heard: dict[str, tuple[int, int]] = {}
+    heard: dict[str, tuple[tuple[int, int], int]] = {}
     for key, value in store.scan(Family.DEDUP):
         if key.startswith(keys.KEY_MARK):
             queue, dedup_key = keys.read_dedup(key)
@@ -112,9 +113,10 @@ def _load_producers(state: BrokerState, store: Storage) -> None:
                 state.queues[queue].dedup.add(dedup_key, *codec.read_dedup(value))
         else:
             producer, sequence = keys.read_producer_batch(key)
-            heard[producer] = max(heard.get(producer, (0, 0)), (sequence, codec.read_produced(value)[0]))
-    for producer, (sequence, at) in sorted(heard.items(), key=lambda item: item[1][1]):
-        state.producers.advance(producer, sequence, at)
+            record = codec.read_produced(value)
+            heard[producer] = max(heard.get(producer, (NOWHERE, 0)), ((record.epoch, sequence), record.heard_at))
+    for producer, (place, at) in sorted(heard.items(), key=lambda item: item[1][1]):
+        state.producers.advance(producer, place, at)
     for queue_state in state.queues.values():
         queue_state.dedup.sort()
 

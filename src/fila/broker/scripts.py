@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from fila.config import LimitsConfig, LuaConfig
-from fila.core.errors import InvalidArgument, LimitExceeded
+from fila.core.errors import InvalidArgument, LimitReached
 from fila.lua.budget import HookBudget
 from fila.lua.hooks import DryRun, Hooks, OnOpen
 from fila.lua.limits import HookLimits
@@ -85,11 +85,11 @@ class Scripts:
                 raise InvalidArgument(f"{setting} must not exceed {most}, which is lua.{limit} of the server")
 
     def check_memory(self, record: QueueRecord, before: QueueRecord | None = None) -> None:
-        """Raises LimitExceeded when a queue's script would make all of them together too large."""
+        """Raises LimitReached when a queue's script would make all of them together too large."""
         more = self.needs(record) - (self.needs(before) if before is not None else 0)
         most = self._given.config.max_total_memory_bytes
         if more > 0 and self.reserved + more > most:
-            raise LimitExceeded(
+            raise LimitReached(
                 f"the scripts of all queues may hold {most} bytes (lua.max_total_memory_bytes), {self.reserved} are "
                 f"taken and this one needs {more} more: lower its script_memory_bytes, or remove other scripts"
             )

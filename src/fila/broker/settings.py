@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fila.broker.commands import SetConfig
 from fila.broker.state import BrokerState
 from fila.broker.tick import Effect, Tick
-from fila.core.errors import InvalidArgument, LimitExceeded
+from fila.core.errors import InvalidArgument, LimitExceeded, LimitReached
 from fila.storage import codec, keys
 from fila.storage.base import Family
 
@@ -54,7 +54,7 @@ def _check(state: BrokerState, key: str, value: str) -> None:
     if len(value.encode()) > MAX_VALUE_BYTES:
         raise LimitExceeded(f"a config value must not exceed {MAX_VALUE_BYTES} bytes")
     if key not in state.config and len(state.config) >= MAX_ENTRIES:
-        raise LimitExceeded(f"there are {MAX_ENTRIES} config entries already, which is the limit")
+        raise LimitReached(f"there are {MAX_ENTRIES} config entries already, which is the limit")
     state.check_setting(key, value)
 
 

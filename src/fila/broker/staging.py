@@ -25,7 +25,16 @@ from fila.broker.queue import LARGE_BYTES
 from fila.broker.state import BrokerState
 from fila.broker.tick import Effect, Tick
 from fila.config import LimitsConfig
-from fila.core.errors import BrokerError, InvalidArgument, LimitExceeded, NotStaged, QueueNotFound, TooFarAhead, quoted
+from fila.core.errors import (
+    BrokerError,
+    InvalidArgument,
+    LimitExceeded,
+    LimitReached,
+    NotStaged,
+    QueueNotFound,
+    TooFarAhead,
+    quoted,
+)
 from fila.core.ids import NS_PER_MS
 from fila.core.lane import Lane
 from fila.core.transactions import (
@@ -136,14 +145,12 @@ def _check_stage(command: StageEnqueue, limits: LimitsConfig) -> None:
 def _check_new(state: BrokerState, producer: Producer) -> None:
     most = state.limits.max_transaction_producers
     if producer.name not in state.transactions.producers and len(state.transactions.producers) >= most:
-        raise LimitExceeded(
-            f"{most} producers have transactions, which is the limit (limits.max_transaction_producers)"
-        )
+        raise LimitReached(f"{most} producers have transactions, which is the limit (limits.max_transaction_producers)")
 
 
 def _check_open(known: Transactions) -> None:
     if sum(len(producer.open) for producer in known.producers.values()) >= MAX_OPEN:
-        raise LimitExceeded(
+        raise LimitReached(
             f"{MAX_OPEN} transactions are open, which is the limit; commit some, or wait until they expire"
         )
 
@@ -159,18 +166,18 @@ def _check_jump(producer: Producer, number: int, now: int) -> None:
 
 
 def _check_room(state: BrokerState, transaction: Transaction, before: StagedBatch | None, staged: StagedBatch) -> None:
-    """Raises LimitExceeded. What was staged before under the same part and sequence makes room for what is staged."""
+    """Raises LimitReached. What was staged before under the same part and sequence makes room for what is staged."""
     limits = state.limits
     more = staged.messages - (before.messages if before is not None else 0)
     larger = staged.size - (before.size if before is not None else 0)
     if transaction.messages + more > limits.max_transaction_messages:
-        raise LimitExceeded(f"a transaction must not exceed {limits.max_transaction_messages} messages")
+        raise LimitReached(f"a transaction must not exceed {limits.max_transaction_messages} messages")
     if transaction.size + larger > limits.max_transaction_bytes:
-        raise LimitExceeded(f"a transaction must not exceed {limits.max_transaction_bytes} bytes")
+        raise LimitReached(f"a transaction must not exceed {limits.max_transaction_bytes} bytes")
     if before is None and len(transaction.batches) >= MAX_BATCHES:
-        raise LimitExceeded(f"a transaction must not have more than {MAX_BATCHES} batches: stage more at a time")
+        raise LimitReached(f"a transaction must not have more than {MAX_BATCHES} batches: stage more at a time")
     if state.transactions.size + larger > limits.max_staged_bytes:
-        raise LimitExceeded(
+        raise LimitReached(
             f"all staged messages together must not exceed {limits.max_staged_bytes} bytes; commit some, or retry later"
         )
 

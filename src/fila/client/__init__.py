@@ -29,6 +29,7 @@ from fila.client.errors import (
     LimitExceededError,
     MessageNotFoundError,
     NotStagedError,
+    OverloadedError,
     PermissionDeniedError,
     QueueAlreadyExistsError,
     QueueFullError,
@@ -44,7 +45,7 @@ from fila.client.message import AsyncConsumeMessage, ConsumeMessage, DeadLetter,
 from fila.client.peek import MessageFilter, PeekedMessage, PeekPage
 from fila.client.queues import QueueConfig, QueueInfo, QueueSettings
 from fila.client.read_queue import ReadOptions
-from fila.client.server_info import ServerInfo, ServerStore, ServerTls
+from fila.client.server_info import Description, ServerInfo, ServerStore, ServerTls
 from fila.client.stats import (
     CapacityStats,
     ConsumerStats,
@@ -87,6 +88,7 @@ __all__ = [
     "Consumer",
     "ConsumerStats",
     "DeadLetter",
+    "Description",
     "EnqueueDecision",
     "EnqueueManyError",
     "Explanation",
@@ -117,6 +119,7 @@ __all__ = [
     "NewKey",
     "NotStagedError",
     "OutgoingMessage",
+    "OverloadedError",
     "PeekPage",
     "PeekedMessage",
     "PermissionDeniedError",

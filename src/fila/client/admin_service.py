@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.client.connection import Connection
-from fila.v1 import admin_pb2
+from fila.v1 import admin_pb2, service_pb2
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2_grpc import FilaAdminAsyncStub
+    from fila.v1.service_pb2_grpc import FilaServiceAsyncStub
 
 
 class AdminService:
@@ -19,6 +20,7 @@ class AdminService:
         self.call = connection.call
         self.timeout_s = connection.timeout_s
         self.stub: FilaAdminAsyncStub = connection.methods(admin_pb2, "FilaAdmin")
+        self.service: FilaServiceAsyncStub = connection.methods(service_pb2, "FilaService")
 
 
 class AdminCalls:

@@ -10,6 +10,7 @@ from typing import Any, Self, Unpack
 from fila.client.admin import AsyncAdmin
 from fila.client.admin_service import AdminService
 from fila.client.api_key import ApiKey, warn_of_plaintext
+from fila.client.arguments import addresses_of
 from fila.client.auth import Auth
 from fila.client.bulk import Bulk
 from fila.client.consume_stream import ConsumeStream
@@ -45,14 +46,16 @@ class AsyncClient(AsyncAdmin):
             async for message in client.consume("orders"):
                 await message.ack()
 
-    Every method raises FilaError. `timeout` is how many seconds a call may take, reconnects included. The API key is
+    Every method raises FilaError. `addr` is an address, or several of one cluster: "a:5555,b:5555" or a list; the first
+    that answers is used, and the client follows when a member names another one. `timeout` is how many seconds a call
+    may take, reconnects included. The API key is
     `api_key`, the content of `api_key_file`, $FILA_API_KEY, or the content of $FILA_API_KEY_FILE. `tls` is True for TLS
     with the CAs of the system, or a `TLS`; None takes it from the environment ($FILA_TLS, $FILA_TLS_CA, ...).
     """
 
     def __init__(
         self,
-        addr: str = "localhost:5555",
+        addr: str | Sequence[str] = "localhost:5555",
         *,
         timeout: float = 5.0,
         api_key: str | None = None,
@@ -61,8 +64,8 @@ class AsyncClient(AsyncAdmin):
     ) -> None:
         self._key = ApiKey(api_key, api_key_file)
         self._tls = client_tls(tls)
-        warn_of_plaintext(addr, self._key, secure=self._tls is not None)
-        self._addr = addr
+        self._addresses = addresses_of(addr)
+        warn_of_plaintext(self._addresses, self._key, secure=self._tls is not None)
         self._timeout = timeout
         self._opened: Session | None = None
         self._closed = False
@@ -221,7 +224,7 @@ class AsyncClient(AsyncAdmin):
         if self._closed:
             raise ClientClosedError("the client is closed")
         if self._opened is None:
-            self._opened = Session(self._addr, self._timeout, self._key, self._tls)
+            self._opened = Session(self._addresses, self._timeout, self._key, self._tls)
         return self._opened
 
     def _send(self, chunk: Chunk) -> asyncio.Future[list[str | FilaError]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fila.client.errors import InvalidArgumentError
 from fila.wire.address import is_loopback
+from fila.wire.addresses import Addresses
 from fila.wire.status import Metadata
 
 KEY_VARIABLE = "FILA_API_KEY"
@@ -60,12 +61,15 @@ class ApiKey:
         return "ApiKey(...)" if self._metadata else "ApiKey()"
 
 
-def warn_of_plaintext(addr: str, key: ApiKey, *, secure: bool) -> None:
+def warn_of_plaintext(addresses: Addresses, key: ApiKey, *, secure: bool) -> None:
     """A key that leaves the machine without TLS can be read and used by whoever is on the path."""
-    host = addr.rpartition(":")[0].strip("[]")
-    if key.metadata() and not secure and host != "localhost" and not is_loopback(host):
+    if secure or not key.metadata():
+        return
+    hosts = [address.rpartition(":")[0].strip("[]") for address in addresses.in_turn()]
+    far = next((host for host in hosts if host != "localhost" and not is_loopback(host)), None)
+    if far is not None:
         warnings.warn(
-            f"the API key travels to {host} in plaintext: use TLS (tls=..., --tls-ca or FILA_TLS)", stacklevel=3
+            f"the API key travels to {far} in plaintext: use TLS (tls=..., --tls-ca or FILA_TLS)", stacklevel=3
         )
 
 

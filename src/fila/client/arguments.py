@@ -1,11 +1,12 @@
 """Checks of arguments, with errors that name the argument."""
 
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from fila.client.errors import InvalidArgumentError
+from fila.wire.addresses import Addresses
 
 R = TypeVar("R")
 
@@ -45,3 +46,11 @@ def several(name: str, value: Iterable[str]) -> list[str]:
         return list(value)
     except TypeError as error:
         raise InvalidArgumentError(f"{name} must be a list: {error}") from error
+
+
+def addresses_of(addr: str | Sequence[str]) -> Addresses:
+    """Raises InvalidArgumentError."""
+    try:
+        return Addresses(addr)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"addr = {addr!r}: {error}") from error

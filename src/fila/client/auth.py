@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.client.admin_service import moment
-from fila.client.arguments import made, several
+from fila.client.arguments import known_names, made, several
 from fila.client.connection import Connection
 from fila.client.loop_thread import LoopThread
 from fila.v1 import auth_pb2 as pb
@@ -163,7 +163,9 @@ class Auth:
 
     async def set_principal(self, name: str, roles: Iterable[str], *, limits: Mapping[str, int] | None = None) -> None:
         """Set the roles and limits of a principal, which is created if it does not exist."""
-        request = made(pb.SetPrincipalRequest, name=name, roles=several("roles", roles), limits=limits or {})
+        known_names("limit", limits or {}, [field.name for field in pb.PrincipalLimits.DESCRIPTOR.fields])
+        kept = made(pb.PrincipalLimits, **(limits or {}))
+        request = made(pb.SetPrincipalRequest, name=name, roles=several("roles", roles), limits=kept)
         await self._call(self._stub.SetPrincipal, request)
 
     async def delete_principal(self, name: str) -> int:
@@ -174,7 +176,7 @@ class Auth:
     async def list_principals(self) -> list[PrincipalInfo]:
         response = await self._call(self._stub.ListPrincipals, pb.ListPrincipalsRequest())
         return [
-            PrincipalInfo(each.name, tuple(each.roles), moment(each.created_at), dict(each.limits))
+            PrincipalInfo(each.name, tuple(each.roles), moment(each.created_at), _limits(each.limits))
             for each in response.principals
         ]
 
@@ -273,3 +275,7 @@ def _key(key: pb.KeyInfo) -> KeyInfo:
 
 def _optional(key: pb.KeyInfo | pb.WhoAmIResponse, name: str, stamp: Timestamp) -> datetime | None:
     return moment(stamp) if key.HasField(name) else None
+
+
+def _limits(limits: pb.PrincipalLimits) -> dict[str, int]:
+    return {field.name: number for field, number in limits.ListFields()}

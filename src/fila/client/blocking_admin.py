@@ -13,7 +13,7 @@ from fila.client.hook_trials import HookTrial
 from fila.client.loop_thread import LoopThread, blocking_iterator
 from fila.client.peek import MessageFilter, PeekPage
 from fila.client.queues import QueueConfig, QueueInfo, QueueSettings
-from fila.client.server_info import ServerInfo
+from fila.client.server_info import Description, ServerInfo
 from fila.client.stats import QueueStats
 from fila.client.sweep import Progress, Sweep, last_of, purge_steps, redrive_steps
 
@@ -67,6 +67,10 @@ class BlockingAdmin:
         return self._thread.run(
             self._admin().queue_stats(name, max_keys, sort=sort, offset=offset, key_prefix=key_prefix)
         )
+
+    def describe(self) -> Description:
+        """Version, features and limits of the server. Needs no permission."""
+        return self._thread.run(self._admin().describe())
 
     def describe_server(self) -> ServerInfo:
         """How the server is set up. Needs the permission `audit` on the server once keys exist."""

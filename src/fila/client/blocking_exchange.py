@@ -18,10 +18,12 @@ from fila.client.backoff import Backoff
 from fila.client.batch_stream import Codec
 from fila.client.connection import LIMITS, was_lost
 from fila.client.errors import ClientClosedError, FilaError, forked, from_rpc, no_answer, unreadable
+from fila.client.owner import follow
 from fila.client.send_window import Batch
 from fila.client.waiter import Waiter
+from fila.wire.addresses import Addresses
 from fila.wire.blocking import BlockingConnection
-from fila.wire.status import RpcError, StatusCode
+from fila.wire.status import Metadata, RpcError, StatusCode, TlsFailed
 from fila.wire.tls_context import ClientTls
 
 _IDLE_S: Final = 1.0
@@ -38,7 +40,7 @@ class BlockingExchange(Generic[W]):
 
     def __init__(
         self,
-        addr: str,
+        addresses: Addresses,
         path: str,
         codec: Codec[W],
         timeout_s: float,
@@ -47,7 +49,7 @@ class BlockingExchange(Generic[W]):
     ) -> None:
         self._key = key
         self._tls = tls
-        self._addr = addr
+        self._addresses = addresses
         self._path = path
         self._codec = codec
         self._timeout_s = timeout_s
@@ -121,6 +123,7 @@ class BlockingExchange(Generic[W]):
             except RpcError as error:
                 failure = error
             self._disconnect()
+            follow(self._addresses, failure)
             self._check_again(failure, trouble)
             trouble = failure.details()
             wait_s = min(backoff.next_wait_s(), deadline - monotonic())
@@ -156,9 +159,22 @@ class BlockingExchange(Generic[W]):
             self._connection = BlockingConnection(LIMITS, self._tls)
             self._check_open()
             metadata = self._key.metadata() if self._key is not None else ()
-            self._connection.connect(self._addr, self._path, deadline, metadata)
+            self._connect(self._connection, now, deadline, metadata)
         self._check_open()
         return self._connection
+
+    def _connect(self, connection: BlockingConnection, now: float, deadline: float, metadata: Metadata) -> None:
+        """At the address in use; the next time at another one, if that fails. Raises RpcError."""
+        address = self._addresses.current
+        if len(self._addresses) > 1:  # one that does not answer leaves time for the others
+            deadline = min(deadline, now + max(0.0, deadline - now) / len(self._addresses))
+        try:
+            connection.connect(address, self._path, deadline, metadata)
+        except RpcError as error:
+            if len(self._addresses) == 1 or isinstance(error, TlsFailed):
+                raise
+            self._addresses.leave(address)
+            raise RpcError(StatusCode.UNAVAILABLE, error.details()) from error
 
     def _check_open(self) -> None:
         if self._closed.is_set():

@@ -5,13 +5,16 @@ The streams carry bytes, so a request that is sent twice is encoded once.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import count
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeVar
 
 from fila.client.api_key import ApiKey
-from fila.client.errors import REFUSAL_MARK, ClientClosedError, FilaError, from_rpc
+from fila.client.errors import ClientClosedError, FilaError, details_of, from_rpc
+from fila.client.owner import MAX_HOPS, follow
 from fila.client.stubs import unary_methods
-from fila.v1 import admin_pb2, service_pb2
+from fila.v1 import admin_pb2, errors_pb2, service_pb2
+from fila.wire.addresses import Addresses
 from fila.wire.channel import Channel
 from fila.wire.client_call import ClientCall
 from fila.wire.limits import Limits
@@ -27,12 +30,9 @@ _SERVICE: Final = "/fila.v1.FilaService/"
 ENQUEUE_STREAM: Final = _SERVICE + "EnqueueStream"
 SETTLE: Final = _SERVICE + "Settle"
 
-#: The mark of a stream that the broker ended because its key is no longer valid.
-KEY_ENDED: Final = "KeyEnded"
-
 #: The codes with which a stream ends when its connection is lost.
 _TRANSPORT_CODES = frozenset({StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.OK})
-#: The codes of a stream that was reset, and also of a broker that failed.
+#: The codes of a stream that was reset. If the broker itself failed, it says so in the details.
 _UNCLEAR_CODES = frozenset({StatusCode.INTERNAL, StatusCode.UNKNOWN})
 
 
@@ -44,11 +44,10 @@ def was_lost(error: RpcError) -> bool:
     """
     if isinstance(error, UnreadableResponse | TlsFailed):
         return False
-    if error.code() is StatusCode.UNAUTHENTICATED:
-        return (REFUSAL_MARK, KEY_ENDED) in (error.trailing_metadata() or ())
-    if error.code() in _UNCLEAR_CODES:
-        return not any(key == REFUSAL_MARK for key, _ in error.trailing_metadata() or ())
-    return error.code() in _TRANSPORT_CODES
+    details = details_of(error)
+    if details is not None:
+        return error.code() is StatusCode.UNAVAILABLE or details.kind == errors_pb2.ERROR_KIND_KEY_ENDED
+    return error.code() in _TRANSPORT_CODES or error.code() in _UNCLEAR_CODES
 
 
 Request_contra = TypeVar("Request_contra", contravariant=True)
@@ -70,13 +69,16 @@ async def read_until(call: ClientCall, deadline: float | None) -> Any:
 
 
 class Connection:
-    """One channel to one broker. Belongs to the event loop on which it is made."""
+    """One channel to one broker or cluster. Belongs to the event loop on which it is made."""
 
-    def __init__(self, addr: str, timeout_s: float, key: ApiKey | None = None, tls: ClientTls | None = None) -> None:
-        self.addr = addr
+    def __init__(
+        self, addresses: Addresses, timeout_s: float, key: ApiKey | None = None, tls: ClientTls | None = None
+    ) -> None:
+        self._addresses = addresses
         self.timeout_s = timeout_s
         self._closed = False
-        self._channel = Channel(addr, LIMITS, tls=tls)
+        self._channel = Channel(addresses, LIMITS, tls=tls)
+        self._channel.on_refused = self._refused
         if key is not None:
             self._channel.credentials = key.metadata
         self.open_enqueue: Callable[[], ClientCall] = self._channel.stream_stream(ENQUEUE_STREAM)
@@ -118,7 +120,7 @@ class Connection:
         if self._closed:
             raise ClientClosedError("the client is closed")
         try:
-            return await method(request, timeout=self.timeout_s if timeout_s is None else timeout_s)
+            return await self._call(method, request, self.timeout_s if timeout_s is None else timeout_s)
         except asyncio.CancelledError as error:
             if not self._closed:
                 raise
@@ -126,10 +128,28 @@ class Connection:
         except RpcError as error:
             raise self.translated(error) from error
 
+    async def _call(self, method: Unary[Request, Response], request: Request, timeout_s: float) -> Response:
+        """Nothing was done by a member that names another one, so it is asked instead. Raises RpcError."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        for hops in count(1):
+            try:
+                return await method(request, timeout=deadline - loop.time())
+            except RpcError as error:
+                details = details_of(error)
+                named = details is not None and details.kind == errors_pb2.ERROR_KIND_NOT_OWNER
+                if not named or hops >= MAX_HOPS:
+                    raise
+        raise AssertionError
+
+    def _refused(self, error: RpcError) -> None:
+        if follow(self._addresses, error):
+            self._channel.move()
+
     def translated(self, error: RpcError) -> FilaError:
         translated = from_rpc(error)
         if error.code() in (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED):
-            return type(translated)(f"{self.addr}: {translated}")
+            translated.args = (f"{self._addresses.current}: {translated}",)
         return translated
 
     async def close(self) -> None:

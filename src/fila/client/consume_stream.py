@@ -219,7 +219,7 @@ class ConsumeStream(Generic[D]):
 
             def deliver(data: bytes) -> None:
                 backoff.reset()
-                response = service_pb2.LeaseResponse.FromString(data)
+                response = service_pb2.ConsumeResponse.FromString(data)
                 if response.visibility_timeout_ms:
                     self._note_timeout(response.visibility_timeout_ms)
                 if not call.local_closed:  # else it was sent before the broker saw the end: it goes back

@@ -1,4 +1,7 @@
-"""The errors of the SDK, and the one table that translates gRPC status codes into them.
+"""The errors of the SDK, and the one table that translates the kinds of the contract into them.
+
+The broker says of each refusal which kind it is (proto/fila/v1/errors.proto). A status without a kind comes from the
+transport or a proxy.
 
 FilaError
 +-- QueueNotFoundError        the queue does not exist
@@ -10,7 +13,8 @@ FilaError
 |   +-- ClaimLostError        the claim was acked, was never made, or ended during the call
 |   +-- FencedError           a reader with a higher epoch has taken the group over
 |   +-- NotStagedError        the broker lacks staged messages of a transaction
-+-- LimitExceededError        a size limit, or backpressure of the broker
++-- LimitExceededError        something is larger than its limit, or there are as many as there may be
++-- OverloadedError           backpressure: the broker takes no more now; retry later
 |   +-- QueueFullError        the queue holds as much as it may
 +-- UnavailableError          the broker cannot be reached or is shutting down
 +-- TLSError                  there is no secure connection: the text says which check failed
@@ -24,11 +28,25 @@ FilaError
 
 from collections.abc import Mapping, Sequence
 
-from fila.wire.status import RpcError, StatusCode, TlsFailed
+from google.protobuf.message import DecodeError
+
+from fila.internal.wire_pb2 import RpcStatus
+from fila.v1 import errors_pb2 as pb
+from fila.wire.status import DETAILS, RpcError, StatusCode, TlsFailed
 
 
 class FilaError(Exception):
     """Base of all errors of the SDK."""
+
+    #: Which refusal of the broker it is, such as "queue_not_found": a kind of the contract in lower case; empty for an
+    #: error that is not the broker's.
+    kind: str = ""
+    #: Whether the same request may succeed later, though nobody changes anything.
+    retryable: bool = False
+    #: If retryable: how long to wait at least. 0 means that the caller chooses.
+    retry_after_s: float = 0.0
+    #: The address of the member of the cluster to ask instead, if the broker told it.
+    owner: str = ""
 
 
 class QueueNotFoundError(FilaError):
@@ -68,10 +86,14 @@ class NotStagedError(FailedPreconditionError):
 
 
 class LimitExceededError(FilaError):
-    """A size limit was exceeded, or the broker applies backpressure."""
+    """Something is larger than its limit, or there are as many as there may be."""
 
 
-class QueueFullError(LimitExceededError):
+class OverloadedError(FilaError):
+    """Backpressure: the broker takes no more now. Retry later."""
+
+
+class QueueFullError(OverloadedError):
     """The queue holds as much as it may. Retry when messages were settled."""
 
 
@@ -127,7 +149,6 @@ class AckManyError(FilaError):
 _LISTED = 10
 
 _BY_CODE: Mapping[StatusCode, type[FilaError]] = {
-    StatusCode.ALREADY_EXISTS: QueueAlreadyExistsError,
     StatusCode.INVALID_ARGUMENT: InvalidArgumentError,
     StatusCode.FAILED_PRECONDITION: FailedPreconditionError,
     StatusCode.RESOURCE_EXHAUSTED: LimitExceededError,
@@ -137,47 +158,82 @@ _BY_CODE: Mapping[StatusCode, type[FilaError]] = {
     StatusCode.PERMISSION_DENIED: PermissionDeniedError,
     StatusCode.UNAUTHENTICATED: PermissionDeniedError,
 }
+"""Of statuses without a kind, and of kinds that this version does not know."""
 
-#: What the text of a refusal says when a queue is full.
-_FULL = " is full: "
-
-#: The broker sets this trailing metadata on every refusal.
-REFUSAL_MARK = "fila-error"
-
-#: The errors that share a status code with others, by the value of REFUSAL_MARK.
-_BY_MARK: Mapping[str, type[FilaError]] = {
-    "ClaimLost": ClaimLostError,
-    "Fenced": FencedError,
-    "NotStaged": NotStagedError,
-    "QueueFull": QueueFullError,
+_BY_KIND: Mapping[int, type[FilaError]] = {
+    pb.ERROR_KIND_INTERNAL: InternalError,
+    pb.ERROR_KIND_INVALID_ARGUMENT: InvalidArgumentError,
+    pb.ERROR_KIND_PAYLOAD_TOO_LARGE: LimitExceededError,
+    pb.ERROR_KIND_TOO_LARGE: LimitExceededError,
+    pb.ERROR_KIND_LIMIT_REACHED: LimitExceededError,
+    pb.ERROR_KIND_QUEUE_NOT_FOUND: QueueNotFoundError,
+    pb.ERROR_KIND_QUEUE_ALREADY_EXISTS: QueueAlreadyExistsError,
+    pb.ERROR_KIND_MESSAGE_NOT_FOUND: MessageNotFoundError,
+    pb.ERROR_KIND_LEASE_ENDED: MessageNotFoundError,
+    pb.ERROR_KIND_MESSAGE_GONE: MessageNotFoundError,
+    pb.ERROR_KIND_CONFIG_NOT_FOUND: ConfigNotFoundError,
+    pb.ERROR_KIND_UNAUTHENTICATED: PermissionDeniedError,
+    pb.ERROR_KIND_KEY_ENDED: PermissionDeniedError,
+    pb.ERROR_KIND_PERMISSION_DENIED: PermissionDeniedError,
+    pb.ERROR_KIND_FAILED_PRECONDITION: FailedPreconditionError,
+    pb.ERROR_KIND_CLAIM_LOST: ClaimLostError,
+    pb.ERROR_KIND_FENCED: FencedError,
+    pb.ERROR_KIND_TOO_FAR_AHEAD: FailedPreconditionError,
+    pb.ERROR_KIND_NOT_STAGED: NotStagedError,
+    pb.ERROR_KIND_STALE_SEQUENCE: FailedPreconditionError,
+    pb.ERROR_KIND_SEQUENCE_REUSED: FailedPreconditionError,
+    pb.ERROR_KIND_PRODUCER_FENCED: FencedError,
+    pb.ERROR_KIND_OVERLOADED: OverloadedError,
+    pb.ERROR_KIND_QUOTA_EXCEEDED: OverloadedError,
+    pb.ERROR_KIND_QUEUE_FULL: QueueFullError,
+    pb.ERROR_KIND_SHUTTING_DOWN: UnavailableError,
+    pb.ERROR_KIND_STORE_BUSY: UnavailableError,
+    pb.ERROR_KIND_STORE_FULL: OverloadedError,
+    pb.ERROR_KIND_STORE_FAILED: InternalError,
+    pb.ERROR_KIND_NOT_OWNER: UnavailableError,
+    pb.ERROR_KIND_UNSUPPORTED: FailedPreconditionError,
+    pb.ERROR_KIND_PROVIDER_AWAY: UnavailableError,
 }
 
-_NOT_FOUND: Mapping[str, type[FilaError]] = {"queue": QueueNotFoundError, "config": ConfigNotFoundError}
+_KIND_PREFIX = "ERROR_KIND_"
 
 
-def from_status(code: StatusCode, text: str) -> FilaError:
-    """The error for a status. The first word of a NOT_FOUND says what was not found, and that of a RESOURCE_EXHAUSTED
-    whether it is a queue that is full: messages of a batch have no metadata of their own.
-    """
-    if code is StatusCode.NOT_FOUND:
-        return _NOT_FOUND.get(text.partition(" ")[0], MessageNotFoundError)(text)
-    if code is StatusCode.RESOURCE_EXHAUSTED and text.startswith("queue ") and _FULL in text:
-        return QueueFullError(text)
-    return _BY_CODE.get(code, InternalError)(text or code.name)
+def from_error(error: pb.Error, text: str = "") -> FilaError:
+    """The exception for a refusal of the contract. `text` is for one that has none of its own."""
+    code = StatusCode.of(error.code)
+    kind = _BY_KIND.get(error.kind) or _BY_CODE.get(code, InternalError)
+    made = kind(error.message or text or code.name)
+    if error.kind in _BY_KIND:
+        made.kind = pb.ErrorKind.Name(error.kind).removeprefix(_KIND_PREFIX).lower()
+    made.retryable, made.retry_after_s, made.owner = error.retryable, error.retry_after_ms / 1000, error.owner
+    return made
 
 
-def from_number(code: int, text: str) -> FilaError:
-    """The error for the status number that one message of a batch was answered with."""
-    return from_status(StatusCode.of(code), text)
+def details_of(error: RpcError) -> pb.Error | None:
+    """What the broker says of its refusal; None: it is not the broker that ended the call."""
+    name = DETAILS.decode()
+    for key, value in error.trailing_metadata() or ():
+        if key == name and isinstance(value, bytes):
+            return _read_details(value)
+    return None
+
+
+def _read_details(encoded: bytes) -> pb.Error | None:
+    found = pb.Error()
+    try:
+        details = RpcStatus.FromString(encoded).details
+        return found if any(detail.Unpack(found) for detail in details) else None
+    except DecodeError:
+        return None
 
 
 def from_rpc(error: RpcError) -> FilaError:
     if isinstance(error, TlsFailed):
         return TLSError(error.details())
-    marks = [str(value) for key, value in error.trailing_metadata() or () if key == REFUSAL_MARK]
-    if marks and marks[0] in _BY_MARK:
-        return _BY_MARK[marks[0]](error.details() or marks[0])
-    return from_status(error.code(), error.details() or "")
+    details = details_of(error)
+    if details is not None:
+        return from_error(details, error.details())
+    return _BY_CODE.get(error.code(), InternalError)(error.details() or error.code().name)
 
 
 def forked() -> ClientClosedError:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from fila.client.admin_service import AdminCalls, moment
 from fila.client.arguments import made
+from fila.client.enums import name_of
 from fila.v1 import admin_pb2
 
 
@@ -66,7 +67,7 @@ class ExplainCalls(AdminCalls):
 def _explanation(about: admin_pb2.ExplainResponse) -> Explanation:
     return Explanation(
         message_id=about.message_id,
-        state=about.state,
+        state=name_of(admin_pb2.MessageState, about.state),
         fairness_key=about.fairness_key,
         priority=about.priority,
         cost=about.cost,
@@ -74,7 +75,7 @@ def _explanation(about: admin_pb2.ExplainResponse) -> Explanation:
         throttle_keys=tuple(about.throttle_keys),
         reasons=tuple(
             WaitReason(
-                one.code,
+                name_of(admin_pb2.WaitCause, one.code),
                 one.text,
                 moment(one.until) if one.HasField("until") else None,
                 one.subject,

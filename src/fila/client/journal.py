@@ -173,7 +173,9 @@ class JournalStream:
 
     def _advance(self, batch: JournalBatch) -> JournalBatch:
         """Remember where to continue if the connection is lost."""
-        self._request.from_seq, self._request.last = batch.position, 0
+        self._request.last = 0
+        self._request.ClearField("positions")
+        self._request.positions.add(seq=batch.position)
         if self._left is not None:
             self._left = self._request.max_entries = self._left - len(batch)
         return batch
@@ -182,7 +184,8 @@ class JournalStream:
 def journal_request(from_seq: int, options: JournalOptions) -> admin_pb2.ReadJournalRequest:
     """Raises InvalidArgumentError."""
     known_names("option", options, JournalOptions.__annotations__)
-    return made(admin_pb2.ReadJournalRequest, from_seq=from_seq, **options)
+    positions = [made(admin_pb2.JournalPosition, seq=from_seq)] if from_seq else []
+    return made(admin_pb2.ReadJournalRequest, positions=positions, **options)
 
 
 def read_batch(response: admin_pb2.ReadJournalResponse) -> JournalBatch:

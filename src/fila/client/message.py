@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from fila.client.enums import name_of
 from fila.client.tracing import processing_span
 from fila.v1 import messages_pb2
 
@@ -185,11 +186,19 @@ class Delivery(ReadMessage, Generic[Settled_co]):
 
 def dead_letter(letter: messages_pb2.DeadLetter) -> DeadLetter:
     attempts = failed_attempts(letter.attempts)
-    return DeadLetter(letter.source_queue, letter.died_at.ToDatetime(UTC), letter.reason, attempts)
+    return DeadLetter(
+        letter.source_queue,
+        letter.died_at.ToDatetime(UTC),
+        name_of(messages_pb2.DeadLetterReason, letter.reason),
+        attempts,
+    )
 
 
 def failed_attempts(attempts: Iterable[messages_pb2.FailedAttempt]) -> tuple[FailedAttempt, ...]:
-    return tuple(FailedAttempt(one.attempt, one.failed_at.ToDatetime(UTC), one.kind, one.error) for one in attempts)
+    return tuple(
+        FailedAttempt(one.attempt, one.failed_at.ToDatetime(UTC), name_of(messages_pb2.AttemptEnd, one.kind), one.error)
+        for one in attempts
+    )
 
 
 class ConsumeMessage(Delivery[None]):

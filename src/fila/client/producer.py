@@ -14,7 +14,7 @@ from uuid import uuid4
 from fila.client.batch_stream import BatchStream
 from fila.client.connection import Connection
 from fila.client.encoding import MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, Chunk
-from fila.client.errors import FilaError, InternalError, from_number
+from fila.client.errors import FilaError, InternalError, from_error
 from fila.client.reply import Reply
 from fila.client.send_window import Batch
 from fila.client.waiter import Waiter
@@ -60,6 +60,9 @@ class EnqueueCodec:
     def answer(self, batch: Batch[Enqueue], response: bytes) -> None:
         answer = service_pb2.EnqueueBatchResponse.FromString(response)
         batch.check_answer(answer.sequence)
+        if answer.HasField("error"):
+            batch.fail(from_error(answer.error))
+            return
         results = _results(answer)
         expected = sum(enqueue.chunk.count for enqueue in batch.waiters)
         start = 0
@@ -88,5 +91,5 @@ def _results(answer: service_pb2.EnqueueBatchResponse) -> list[str | FilaError]:
     results = answer.results
     ids: list[str | FilaError] = [result.message_id for result in results]
     if "" in ids:  # only a refused message has no id
-        return [result.message_id or from_number(result.error.code, result.error.message) for result in results]
+        return [result.message_id or from_error(result.error) for result in results]
     return ids

@@ -1,14 +1,12 @@
 """Queues: their settings, and the calls that create, change, list and delete them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, Unpack
 
 from fila.client.admin_service import AdminCalls
 from fila.client.arguments import known_names, made, several
 from fila.client.errors import InvalidArgumentError, QueueAlreadyExistsError
-from fila.client.hooks import Hooks
 from fila.v1 import admin_pb2
 
 
@@ -105,11 +103,10 @@ class QueueCalls(AdminCalls):
     async def create_queue(self, name: str, **settings: Unpack[QueueSettings]) -> str:
         """Create a queue and its dead-letter queue, and return its id. Raises QueueAlreadyExistsError."""
         admin = self._admin()
-        config, hooks = queue_config(settings)
-        with _located(hooks):
-            response = await admin.call(
-                admin.stub.CreateQueue, made(admin_pb2.CreateQueueRequest, name=name, config=config)
-            )
+        config = queue_config(settings)
+        response = await admin.call(
+            admin.stub.CreateQueue, made(admin_pb2.CreateQueueRequest, name=name, config=config)
+        )
         return response.queue_id
 
     async def ensure_queue(self, name: str, **settings: Unpack[QueueSettings]) -> bool:
@@ -126,15 +123,10 @@ class QueueCalls(AdminCalls):
         The change applies to what happens from then on.
         """
         admin = self._admin()
-        config, hooks = queue_config(settings)
-        if hooks is not None and None in {hooks.on_enqueue, hooks.on_failure}:
-            raise InvalidArgumentError(
-                "on_enqueue and on_failure make one script: give both of them, or give script instead"
-            )
-        with _located(hooks):
-            response = await admin.call(
-                admin.stub.UpdateQueue, made(admin_pb2.UpdateQueueRequest, queue=name, config=config)
-            )
+        config = queue_config(settings)
+        response = await admin.call(
+            admin.stub.UpdateQueue, made(admin_pb2.UpdateQueueRequest, queue=name, config=config)
+        )
         return config_of(response.config)
 
     async def delete_queue(self, name: str, *, force: bool = False) -> int:
@@ -169,8 +161,8 @@ class QueueCalls(AdminCalls):
             request.cursor = response.cursor
 
 
-def queue_config(settings: QueueSettings) -> tuple[admin_pb2.QueueConfig, Hooks | None]:
-    """The settings as a message, and the hooks if they are given as two sources. Raises InvalidArgumentError."""
+def queue_config(settings: QueueSettings) -> admin_pb2.QueueConfig:
+    """The settings as a message. Raises InvalidArgumentError."""
     known_names("setting", settings, QueueSettings.__annotations__)
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     for name, value in given.items():
@@ -178,9 +170,6 @@ def queue_config(settings: QueueSettings) -> tuple[admin_pb2.QueueConfig, Hooks 
             raise InvalidArgumentError(f"{name} must not be negative")
     headers = given.pop("throttle_headers", None)
     names = None if headers is None else several("throttle_headers", headers)
-    hooks = _hooks(given)
-    if hooks is not None:
-        given["script"] = hooks.script
     config = admin_pb2.QueueConfig()
     for name, value in given.items():
         try:
@@ -193,31 +182,7 @@ def queue_config(settings: QueueSettings) -> tuple[admin_pb2.QueueConfig, Hooks 
             config.throttle_headers.names.extend(names)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"throttle_headers: {error}") from error
-    return config, hooks
-
-
-def _hooks(given: dict[str, Any]) -> Hooks | None:
-    """Takes the hooks out of the settings, if they are given as two sources. Raises InvalidArgumentError."""
-    sources = {name: given.pop(name) for name in ("on_enqueue", "on_failure") if name in given}
-    if not sources:
-        return None
-    if "script" in given:
-        raise InvalidArgumentError(f"script and {next(iter(sources))} cannot both be given")
-    for name, source in sources.items():
-        if not isinstance(source, str):
-            raise InvalidArgumentError(f"{name} must be Lua source text, not {source!r}")
-    return Hooks(**sources)
-
-
-@contextmanager
-def _located(hooks: Hooks | None) -> Iterator[None]:
-    """Errors of the broker name lines of the sources that the caller gave."""
-    try:
-        yield
-    except InvalidArgumentError as error:
-        if hooks is None:
-            raise
-        raise InvalidArgumentError(hooks.located(str(error))) from error
+    return config
 
 
 def config_of(config: admin_pb2.QueueConfig) -> QueueConfig:

@@ -8,7 +8,8 @@ Rules:
 - When the connection is lost, the batches in flight go first onto the next stream, the same bytes in the same order, so
   their sequence numbers never go backwards.
 - A batch that nobody waits for any more is not resent, and its sequence number is never reused.
-- When the broker ends the stream with an error (a refusal, not a lost connection), the batch to blame is known only if
+- A batch that the broker refuses is answered with the reason. But a request that is too large to be read ends the
+  stream with an error, as a refused key does (a refusal, not a lost connection). The batch to blame is known only if
   it was alone in flight. So after a refusal the batches are resent one at a time, until one is refused alone: that one
   fails, the others go through.
 """
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from fila.client.errors import FilaError
 from fila.client.waiter import Waiter
 
 #: While the last batch in flight is smaller than SMALL_BYTES, at most SMALL_WINDOW are in flight.
@@ -42,6 +44,11 @@ class Batch(Generic[W]):
         """Raises ValueError when an answer is not to this batch."""
         if sequence != self.sequence:
             raise ValueError(f"the answer to batch {self.sequence} names batch {sequence}")
+
+    def fail(self, error: FilaError) -> None:
+        """The broker refused it as a whole."""
+        for waiter in self.waiters:
+            waiter.fail(error)
 
     def abandoned(self) -> bool:
         return not any(waiter.waits() for waiter in self.waiters)

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from google.protobuf.message import Message
+
 from fila.client.admin_service import AdminCalls, moment
-from fila.v1 import admin_pb2
+from fila.client.enums import name_of
+from fila.v1 import admin_pb2, service_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,32 @@ class ServerInfo:
     runs_as_root: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What every client may know of a server."""
+
+    version: str
+    #: What it can do, such as "claims" or "journal".
+    features: frozenset[str]
+    #: The largest requests that it accepts, such as `limits["max_payload_bytes"]`: `Limits` in proto/fila/v1.
+    limits: dict[str, int]
+    #: How long it remembers what makes a repeated request harmless: `Memory` in proto/fila/v1.
+    memory: dict[str, int]
+
+
 class ServerCalls(AdminCalls):
-    """The call about the server itself, as `AsyncClient` has it."""
+    """The calls about the server itself, as `AsyncClient` has them."""
+
+    async def describe(self) -> Description:
+        """Version, features and limits of the server. Needs no permission."""
+        admin = self._admin()
+        found = await admin.call(admin.service.Describe, service_pb2.DescribeRequest())
+        return Description(
+            found.version,
+            frozenset(name_of(service_pb2.Feature, feature) for feature in found.features),
+            _numbers(found.limits),
+            _numbers(found.memory),
+        )
 
     async def describe_server(self) -> ServerInfo:
         """How the server is set up. Needs the permission `audit` on the server once keys exist."""
@@ -85,10 +112,14 @@ class ServerCalls(AdminCalls):
         )
 
 
+def _numbers(message: Message) -> dict[str, int]:
+    return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}
+
+
 def _tls(tls: admin_pb2.TlsInfo) -> ServerTls:
     return ServerTls(
-        tls.client_auth,
-        tls.min_version,
+        name_of(admin_pb2.ClientAuth, tls.client_auth),
+        name_of(admin_pb2.TlsVersion, tls.min_version).replace("_", "."),
         tls.certificate_error,
         moment(tls.certificate_expires_at) if tls.HasField("certificate_expires_at") else None,
         tuple(tls.certificate_names),
@@ -98,4 +129,10 @@ def _tls(tls: admin_pb2.TlsInfo) -> ServerTls:
 
 
 def _store(store: admin_pb2.StoreInfo) -> ServerStore:
-    return ServerStore(store.data_dir, store.data_dir_mode, store.durability, store.free_bytes, store.min_free_bytes)
+    return ServerStore(
+        store.data_dir,
+        store.data_dir_mode,
+        name_of(admin_pb2.Durability, store.durability),
+        store.free_bytes,
+        store.min_free_bytes,
+    )

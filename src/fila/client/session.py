@@ -20,6 +20,7 @@ from fila.client.producer import Producer
 from fila.client.retrying_calls import RetryingCalls
 from fila.client.settle_stream import SettleStream
 from fila.v1 import admin_pb2, service_pb2
+from fila.wire.addresses import Addresses
 from fila.wire.tls_context import ClientTls
 
 D = TypeVar("D", bound=Delivery[Any])
@@ -28,8 +29,10 @@ D = TypeVar("D", bound=Delivery[Any])
 class Session:
     """A connection to a broker with its streams. Belongs to the event loop on which it is made."""
 
-    def __init__(self, addr: str, timeout_s: float, key: ApiKey | None = None, tls: ClientTls | None = None) -> None:
-        self._connection = Connection(addr, timeout_s, key, tls)
+    def __init__(
+        self, addresses: Addresses, timeout_s: float, key: ApiKey | None = None, tls: ClientTls | None = None
+    ) -> None:
+        self._connection = Connection(addresses, timeout_s, key, tls)
         self.in_flight = InFlight()
         self.admin = Admin(AdminService(self._connection))
         self.auth = Auth(self._connection)
@@ -62,7 +65,7 @@ class Session:
         if self._closed:
             raise ClientClosedError("the client is closed")
         try:
-            request = service_pb2.ConsumeRequest(queue=queue, max_in_flight=max_in_flight)
+            request = service_pb2.ConsumeRequest(queue=queue, max_in_flight=max_in_flight or None)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(str(error)) from error
         return ConsumeStream(self._connection, self.settles, self.in_flight, request, message_type, client)

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 
 from fila.client.batch_stream import BatchStream
 from fila.client.connection import Connection
-from fila.client.errors import from_number
+from fila.client.errors import from_error
 from fila.client.in_flight import InFlight
 from fila.client.reply import Reply
 from fila.client.send_window import Batch
 from fila.client.settlements import MAX_BATCH_IDS, Ack, Extend, Nack, Settlement
 from fila.client.waiter import Waiter
-from fila.v1 import service_pb2
+from fila.v1 import errors_pb2, service_pb2
+
+_GONE = errors_pb2.ERROR_KIND_MESSAGE_GONE
 
 
 @dataclass(slots=True, eq=False)
@@ -56,13 +58,13 @@ class SettleCodec:
     def answer(self, batch: Batch[Settle], response: bytes) -> None:
         answer = service_pb2.SettleResponse.FromString(response)
         batch.check_answer(answer.sequence)
+        if answer.HasField("error"):
+            batch.fail(from_error(answer.error))
+            return
         answered = answer.failures
-        failures = {
-            (failure.queue, failure.message_id): from_number(failure.error.code, failure.error.message)
-            for failure in answered
-        }
+        failures = {(failure.queue, failure.message_id): from_error(failure.error) for failure in answered}
         if failures and batch.resent:
-            gone = {(failure.queue, failure.message_id) for failure in answered if failure.message_gone}
+            gone = {(failure.queue, failure.message_id) for failure in answered if failure.error.kind == _GONE}
             failures = {message: failures[message] for message in failures.keys() - (_acks(batch) & gone)}
         for settle in batch.waiters:
             settle.answer(

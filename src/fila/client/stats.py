@@ -9,10 +9,15 @@ from google.protobuf.message import Message
 
 from fila.client.admin_service import AdminCalls, moment
 from fila.client.arguments import made
+from fila.client.enums import name_of, number_of
+from fila.client.errors import InvalidArgumentError
 from fila.client.queues import QueueConfig, QueueInfo, config_of, info_of
 from fila.v1 import admin_pb2
 
 T = TypeVar("T")
+
+#: What fairness keys can be ordered by.
+SORTS = ("pending", "delivered", "weight", "oldest", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +224,12 @@ class StatsCalls(AdminCalls):
         `sort` is "pending", "delivered", "weight" or "oldest", each with the largest first, or "name".
         """
         admin = self._admin()
+        try:
+            order = number_of(admin_pb2.KeyOrder, sort)
+        except ValueError as error:
+            raise InvalidArgumentError(f"sort must be one of {', '.join(SORTS)}, not {sort!r}") from error
         request = made(
-            admin_pb2.GetStatsRequest, queue=name, max_keys=max_keys, sort=sort, offset=offset, key_prefix=key_prefix
+            admin_pb2.GetStatsRequest, queue=name, max_keys=max_keys, sort=order, offset=offset, key_prefix=key_prefix
         )
         return _stats(await admin.call(admin.stub.GetStats, request))
 
@@ -265,14 +274,16 @@ def _key(key: admin_pb2.KeyStats) -> KeyStats:
 
 
 def _waits(waits: admin_pb2.WaitStats) -> WaitStats:
-    return _same(WaitStats, waits, parts=dict(waits.parts), throttles=dict(waits.throttles))
+    parts = {field.name: getattr(waits.parts, field.name) for field in waits.parts.DESCRIPTOR.fields}
+    return _same(WaitStats, waits, parts=parts, throttles=dict(waits.throttles))
 
 
 def _hook(one: admin_pb2.HookStats) -> HookStats:
     return _same(
         HookStats,
         one,
-        failures=dict(one.failures),
+        hook=name_of(admin_pb2.Hook, one.hook),
+        failures={name_of(admin_pb2.HookFailureCause, each.cause): each.count for each in one.failures},
         bypassed_until=moment(one.bypassed_until) if one.HasField("bypassed_until") else None,
         last_error_at=moment(one.last_error_at) if one.HasField("last_error_at") else None,
     )

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from fila.client.admin import Admin
 from fila.client.api_key import ApiKey, warn_of_plaintext
+from fila.client.arguments import addresses_of
 from fila.client.auth import BlockingAuth
 from fila.client.blocking_admin import BlockingAdmin
 from fila.client.blocking_exchange import BlockingExchange
@@ -45,6 +46,7 @@ from fila.client.settlements import (
 )
 from fila.client.tls import TLS, client_tls
 from fila.client.transactions import AsyncTransaction, Transaction
+from fila.wire.addresses import Addresses
 from fila.wire.tls_context import ClientTls
 
 
@@ -56,14 +58,16 @@ class Client(BlockingAdmin):
             for message in client.consume("orders"):
                 message.ack()
 
-    Every method raises FilaError. `timeout` is how many seconds a call may take, reconnects included. The API key is
+    Every method raises FilaError. `addr` is an address, or several of one cluster: "a:5555,b:5555" or a list; the first
+    that answers is used, and the client follows when a member names another one. `timeout` is how many seconds a call
+    may take, reconnects included. The API key is
     `api_key`, the content of `api_key_file`, $FILA_API_KEY, or the content of $FILA_API_KEY_FILE. `tls` is True for TLS
     with the CAs of the system, or a `TLS`; None takes it from the environment ($FILA_TLS, $FILA_TLS_CA, ...).
     """
 
     def __init__(
         self,
-        addr: str = "localhost:5555",
+        addr: str | Sequence[str] = "localhost:5555",
         *,
         timeout: float = 5.0,
         api_key: str | None = None,
@@ -71,14 +75,15 @@ class Client(BlockingAdmin):
         tls: TLS | bool | None = None,
     ) -> None:
         key, secure = ApiKey(api_key, api_key_file), client_tls(tls)
-        warn_of_plaintext(addr, key, secure=secure is not None)
+        addresses = addresses_of(addr)
+        warn_of_plaintext(addresses, key, secure=secure is not None)
         self._timeout_s = timeout
         self._thread = shared_loop_thread()
         codec = EnqueueCodec(uuid4().hex)
-        self._enqueues = BlockingExchange(addr, ENQUEUE_STREAM, codec, timeout, key, secure)
-        self._settles = BlockingExchange(addr, SETTLE, SettleCodec(), timeout, key, secure)
+        self._enqueues = BlockingExchange(addresses, ENQUEUE_STREAM, codec, timeout, key, secure)
+        self._settles = BlockingExchange(addresses, SETTLE, SettleCodec(), timeout, key, secure)
         self._close_exchanges = weakref.finalize(self, _close_all, (self._enqueues, self._settles))
-        self._session = self._thread.run(_open(addr, timeout, key, secure))
+        self._session = self._thread.run(_open(addresses, timeout, key, secure))
         self._close_session = weakref.finalize(self, self._thread.spawn, self._session.close)
         # An exit handler of the program may still use the client.
         self._close_exchanges.atexit = self._close_session.atexit = False
@@ -262,5 +267,5 @@ def _close_all(exchanges: Iterable[BlockingExchange[Any]]) -> None:
         exchange.close()
 
 
-async def _open(addr: str, timeout_s: float, key: ApiKey, tls: ClientTls | None) -> Session:
-    return Session(addr, timeout_s, key, tls)
+async def _open(addresses: Addresses, timeout_s: float, key: ApiKey, tls: ClientTls | None) -> Session:
+    return Session(addresses, timeout_s, key, tls)

@@ -189,8 +189,9 @@ class SchedulerConfig(Section):
 class LimitsConfig(Section):
     """The largest inputs that are accepted. Above a limit the caller gets an error that names it."""
 
-    #: A protobuf message cannot reach 2 GiB, and a payload shares its message with headers.
-    max_payload_bytes: int = whole_number(4 * MIB, 1, GIB)
+    #: A protobuf message cannot reach 2 GiB, and a payload shares its message with headers. By default a delivery fits
+    #: into the 4 MiB that gRPC libraries take unless told otherwise, with its headers, keys and failed attempts.
+    max_payload_bytes: int = whole_number(4 * MIB - 256 * KIB, 1, GIB)
     max_headers: int = whole_number(64, 0, 65_535)
     #: Names and values of all headers of one message together.
     max_header_bytes: int = whole_number(16 * KIB, 0, 16 * MIB)

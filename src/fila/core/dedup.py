@@ -8,6 +8,10 @@ SEQUENCES_KEPT = 64
 SEQUENCE_JUMP = 1_000_000
 """By how much the count of a known producer may grow at once"""
 
+Place = tuple[int, int]
+"""A batch among all of its producer: the producer's incarnation (epoch), and the count in it"""
+NOWHERE: Place = (0, 0)
+
 
 class DedupKeys:
     """The dedup keys of one queue that are inside its window, those that end first in front."""
@@ -56,17 +60,17 @@ class Producers:
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._last: OrderedDict[str, tuple[Place, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._last)
 
-    def last(self, producer: str) -> int:
-        """The count of a producer's last batch; 0 for one that is not known."""
-        return self._last.get(producer, (0, 0))[0]
+    def last(self, producer: str) -> Place:
+        """A producer's last batch; `NOWHERE` for one that is not known."""
+        return self._last.get(producer, (NOWHERE, 0))[0]
 
-    def advance(self, producer: str, sequence: int, now: int) -> None:
-        self._last[producer] = (sequence, now)
+    def advance(self, producer: str, place: Place, now: int) -> None:
+        self._last[producer] = (place, now)
         self._last.move_to_end(producer)
 
     def idle(self, since: int, keep: int) -> Iterator[str]:

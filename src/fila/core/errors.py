@@ -2,8 +2,11 @@
 
 BrokerError
 ├── InvalidArgument      the request is wrong and will never succeed
-├── LimitExceeded        the request exceeds a limit
-│   └── QueueFull        the queue holds as much as it may
+├── LimitExceeded        the request is larger than a limit
+│   ├── PayloadTooLarge  its payload is
+│   ├── LimitReached     there are as many of something as there may be
+│   └── QueueFull        the queue holds as much as it may; retry later
+├── QuotaExceeded        the caller sends more than its principal may; retry later
 ├── QueueNotFound
 ├── QueueAlreadyExists
 ├── MessageNotFound      nobody holds the message under that lease
@@ -11,6 +14,7 @@ BrokerError
 │   ├── MessageGone      the message does not exist any more
 │   └── NoSuchMessage    the queue does not hold the message
 ├── ConfigNotFound
+├── Unsupported          this server cannot do that
 ├── Unauthenticated      the caller is not known: no valid key, token or certificate
 │   ├── KeyEnded         the key, token or certificate of an open call expired or was taken away
 │   └── UnknownSigner    a token is signed by a key that the identity provider does not list, as far as is known
@@ -22,6 +26,7 @@ BrokerError
 │   └── NotStaged        a transaction lacks messages that its commit names
 ├── StaleSequence        a producer sent a batch again that is too old to be answered again
 ├── SequenceReused       a producer sent another batch under a sequence it has used
+├── ProducerFenced       a later incarnation of the producer was heard of
 ├── Overloaded           too many requests are waiting; retry later
 ├── ShuttingDown         the broker takes no new requests
 ├── ProviderAway         tokens cannot be checked, because the identity provider has not answered yet
@@ -57,7 +62,22 @@ class InvalidArgument(BrokerError):
 
 
 class LimitExceeded(BrokerError):
-    """The request exceeds a limit."""
+    """The request is larger than a limit, and will never succeed."""
+
+
+class PayloadTooLarge(LimitExceeded):
+    """The payload of a message is larger than the limit."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"the payload has {size} bytes, {limit} are allowed")
+
+
+class LimitReached(LimitExceeded):
+    """There are as many of something as there may be: some of them must go first."""
+
+
+class QuotaExceeded(BrokerError):
+    """The caller sends more than its principal may; retry later."""
 
 
 class QueueFull(LimitExceeded):
@@ -115,6 +135,10 @@ class ConfigNotFound(BrokerError):
         super().__init__(f"config key {quoted(key)} is not set")
 
 
+class Unsupported(BrokerError):
+    """This server cannot do that."""
+
+
 class Unauthenticated(BrokerError):
     """The caller is not known: it has shown no valid key, token or certificate."""
 
@@ -161,6 +185,10 @@ class StaleSequence(BrokerError):
 
 class SequenceReused(BrokerError):
     """A producer sent another batch under a sequence that it has used."""
+
+
+class ProducerFenced(BrokerError):
+    """A later incarnation of the producer was heard of: this one must not enqueue any more."""
 
 
 class Overloaded(BrokerError):

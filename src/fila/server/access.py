@@ -25,7 +25,7 @@ from fila.auth.rights import Kind, Permission
 from fila.broker.audit_commands import Origin
 from fila.broker.broker import Broker
 from fila.broker.commands import AckGroup, ChangeAccess, ExtendGroup, Failure, Incoming, Nack, RefusedMessage
-from fila.core.errors import BrokerError, KeyEnded, LimitExceeded, PermissionDenied, UnknownSigner, quoted
+from fila.core.errors import BrokerError, KeyEnded, PermissionDenied, QuotaExceeded, UnknownSigner, quoted
 from fila.core.ids import NS_PER_MS
 from fila.server.access_table import Resource, Rule
 from fila.server.connections import Connections
@@ -101,7 +101,7 @@ class Access:
         ]
 
     def screen_all(self, messages: list[Incoming]) -> None:
-        """Raises PermissionDenied if the caller may not enqueue one of them, or LimitExceeded."""
+        """Raises PermissionDenied if the caller may not enqueue one of them, or QuotaExceeded."""
         for refusal in self._denied(Permission.ENQUEUE, {message.queue for message in messages}).values():
             raise refusal
         exceeded = self._exceeded(messages)
@@ -132,7 +132,7 @@ class Access:
         """The name of a producer of transactions among those of all principals: nobody reaches another's."""
         return f"{self.principal}|{producer}" if self.principal else producer
 
-    def _exceeded(self, messages: list[Incoming]) -> LimitExceeded | None:
+    def _exceeded(self, messages: list[Incoming]) -> QuotaExceeded | None:
         allowance = None if self._gate is None else self._gate.allowance(self.principal)
         if allowance is None:
             return None
@@ -156,8 +156,8 @@ def denied(principal: str, permission: Permission, kind: Kind, name: str) -> Per
     return PermissionDenied(f"{quoted(principal)} lacks the permission {permission} on {what}")
 
 
-def exceeded(registry: Registry, principal: str, limit: str) -> LimitExceeded:
-    return LimitExceeded(
+def exceeded(registry: Registry, principal: str, limit: str) -> QuotaExceeded:
+    return QuotaExceeded(
         f"{quoted(principal)} exceeds its limit {limit}={registry.principals[principal].limits[limit]}"
     )
 
@@ -190,7 +190,7 @@ class Gate:
         self._next_expiry = self._registry.next_expiry(broker.now())
 
     def enter(self, call: ServerCall) -> Access:
-        """Who calls. Raises Unauthenticated, ProviderAway, or LimitExceeded for too many open calls or connections."""
+        """Who calls. Raises Unauthenticated, ProviderAway, or QuotaExceeded for too many open calls or connections."""
         caller = None
         if self._registry.enforced:
             caller = self._recognition.recognise(_authorization(call), call.peer_certificate)

@@ -92,6 +92,8 @@ _OPERATE = "/fila.v1.FilaAdmin/"
 _AUTH = "/fila.v1.FilaAuth/"
 
 RULES: dict[str, Rule] = {
+    _HOT + "Describe": Rule(None, When.KNOWN),
+    _HOT + "GetClusterMap": Rule(None, When.KNOWN),
     _HOT + "Enqueue": _ENQUEUE,
     _HOT + "EnqueueBatch": Rule(Permission.ENQUEUE, When.EACH),
     _HOT + "EnqueueStream": Rule(Permission.ENQUEUE, When.EACH),

@@ -15,13 +15,13 @@ from fila.broker.failure import MAX_ERROR
 from fila.broker.operators import Sweep, SweptSome
 from fila.broker.search import Query
 from fila.config import KIB, LuaConfig, SchedulerConfig
-from fila.core.errors import ConfigNotFound, InvalidArgument
+from fila.core.errors import ConfigNotFound, InvalidArgument, Unsupported
 from fila.server.access import Gate
 from fila.server.access_table import config_entry
 from fila.server.audit import describe_sweep, read_audit
 from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
 from fila.server.journal import read_journal
-from fila.server.queue_settings import read_queue, read_settings, write_settings
+from fila.server.queue_settings import hook_sources, located, read_queue, read_settings, write_settings
 from fila.server.stats_codec import read_order, write_explanation, write_stats, write_summary, write_tried
 from fila.server.types import Method, Methods, ServerCall, SmallMethod
 from fila.v1 import admin_pb2 as pb
@@ -51,13 +51,22 @@ class FilaAdmin:
         self._lua = lua
 
     async def create_queue(self, request: pb.CreateQueueRequest, call: ServerCall) -> pb.CreateQueueResponse:
+        if request.parts > 1:
+            raise Unsupported(f"parts is {request.parts}: this server has no cluster, so a queue is whole (1)")
         owner = self._gate.of(call).principal
         record = read_queue(request, self._defaults, self._lua, self._broker.now(), owner)
-        await self._broker.create_queue(record, self._origin(call))
+        with located(request.config):
+            await self._broker.create_queue(record, self._origin(call))
         return pb.CreateQueueResponse(queue_id=record.name)
 
     async def update_queue(self, request: pb.UpdateQueueRequest, call: ServerCall) -> pb.UpdateQueueResponse:
-        record = await self._broker.update_queue(request.queue, read_settings(request.config), self._origin(call))
+        sources = hook_sources(request.config)
+        if sources is not None and None in {sources.on_enqueue, sources.on_failure}:
+            raise InvalidArgument(
+                "on_enqueue and on_failure make one script: give both of them, or give script instead"
+            )
+        with located(request.config):
+            record = await self._broker.update_queue(request.queue, read_settings(request.config), self._origin(call))
         return pb.UpdateQueueResponse(config=write_settings(record))
 
     async def delete_queue(self, request: pb.DeleteQueueRequest, call: ServerCall) -> pb.DeleteQueueResponse:

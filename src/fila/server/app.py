@@ -27,6 +27,7 @@ from fila.server.busy_poll import BusyPoll
 from fila.server.certificates import Certificates
 from fila.server.clock import SteadyClock
 from fila.server.description import Description
+from fila.server.greeting import Greeting
 from fila.server.handshake_log import HandshakeLog
 from fila.server.interceptor import guarded
 from fila.server.page_access import PageAccess
@@ -35,6 +36,7 @@ from fila.server.reading import Reading
 from fila.server.recognition import Tokens
 from fila.server.refusals import Refusals
 from fila.server.standard import Health, health_methods, reflection_methods
+from fila.server.status import describe_refusal
 from fila.server.streams import Streams
 from fila.settings import SettingsError
 from fila.storage.base import Storage
@@ -221,14 +223,17 @@ class Server:
         description = Description(config, self._protected_mode, self._certificates, self._broker)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua, gate, description.write)
         self._health = Health(HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, PRODUCERS)
+        largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
+        greeting = Greeting(config, self._broker, largest)
         methods = {
-            **guarded(HOT_SERVICE, service.methods(hot, Reading(self._broker, gate), config.limits), gate, refusals),
+            **guarded(
+                HOT_SERVICE, service.methods(hot, Reading(self._broker, gate), greeting, config.limits), gate, refusals
+            ),
             **guarded(ADMIN_SERVICE, admin.methods(slow), gate, refusals),
             **guarded(AUTH_SERVICE, auth.methods(auth.FilaAuth(self._broker, gate)), gate, refusals),
             **health_methods(self._health),
             **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, health.SERVICE_NAME)),
         }
-        largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
         self._server = wire.Server(
             methods,
             Limits(max_message_bytes=largest, stream_window=STREAM_WINDOW),
@@ -236,6 +241,7 @@ class Server:
             quotas=_quotas(config.server, largest),
             refuse_peer=self._protected_mode.refuse_peer,
             on_handshake_failed=self._handshake_log.failed,
+            describe_refusal=describe_refusal,
         )
         address = config.server.listen_addr
         try:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from fila.auth.allowance import LIMITS
 from fila.auth.callers import Caller, How
 from fila.auth.certificates import CertificateRule
 from fila.auth.keys import Key, new_id, new_key
@@ -113,14 +112,12 @@ class FilaAuth:
         return pb.RemoveCertificateRuleResponse()
 
     async def set_principal(self, request: pb.SetPrincipalRequest, call: ServerCall) -> pb.SetPrincipalResponse:
-        unknown = set(request.limits) - set(LIMITS)
-        if unknown:
-            raise InvalidArgument(f"unknown limit {quoted(min(unknown))}: valid ones are {', '.join(LIMITS)}")
-        if not all(0 < number < 1 << 53 for number in request.limits.values()):
+        limits = {field.name: number for field, number in request.limits.ListFields()}
+        if not all(0 < number < 1 << 53 for number in limits.values()):
             raise InvalidArgument("a limit must be a number from 1 to 2**53")
         known = self._registry.principals.get(request.name)
         made = known.created_at if known is not None else self._broker.now()
-        principal = Principal(request.name, _assignments(request.roles), made, dict(request.limits))
+        principal = Principal(request.name, _assignments(request.roles), made, limits)
         await self._change(call, [Put(principal)])
         return pb.SetPrincipalResponse()
 
@@ -144,7 +141,7 @@ class FilaAuth:
                     name=principal.name,
                     roles=[str(role) for role in principal.roles],
                     created_at=timestamp(principal.created_at),
-                    limits=principal.limits,
+                    limits=pb.PrincipalLimits(**principal.limits),
                 )
                 for principal in principals
             ]

@@ -22,6 +22,12 @@ SMALL_MESSAGE_BYTES: Final = 256
 _OTHERS: Final = 16
 """Fields of a request besides those that are counted; more than it has."""
 _OF_A_HEADER: Final = 4
+_SOUGHT: Final = 4
+"""How many times the fields of the largest batch are looked through for the number of a larger one: 10 ms"""
+BATCH_SEQUENCE: Final = 0x18
+SETTLE_SEQUENCE: Final = 0x20
+"""Tags of the numbers of requests: number << 3 | 0"""
+_U64: Final = (1 << 64) - 1
 _HEADERS, _ACKS, _NACKS, _EXTENDS = 0x12, 0x0A, 0x12, 0x1A  # tags: number << 3 | 2
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -82,6 +88,15 @@ def excess_of_settle(encoded: bytes, limits: LimitsConfig) -> LimitExceeded | No
         if left < 0:
             return LimitExceeded(f"the batch settles more than {most} messages")
     return None
+
+
+def sequence_of(encoded: bytes, tag: int, limits: LimitsConfig) -> int | None:
+    """The number of a request that is refused, by the tag of its field. None if it is not among the first fields: then
+    there are so many that it is no mistake of a batch that became too large.
+    """
+    most = _SOUGHT * (limits.max_batch_messages + _OTHERS)
+    found = next((field for _, field in zip(range(most), walk(encoded), strict=False) if field.tag == tag), None)
+    return None if found is None else read_varint(encoded, found.start)[0] & _U64
 
 
 def excess_of_message(encoded: bytes, limits: LimitsConfig) -> LimitExceeded | None:

@@ -11,7 +11,8 @@ from itertools import repeat
 from fila.broker.broker import Broker
 from fila.broker.commands import Parting
 from fila.broker.queue import QueueState
-from fila.core.errors import KeyEnded
+from fila.config import LimitsConfig
+from fila.core.errors import InvalidArgument, KeyEnded
 from fila.core.hands import Hands
 from fila.core.leases import Grant
 from fila.server.delivery_codec import DeliveryWriter
@@ -24,6 +25,15 @@ from fila.wire.stream import EOF
 
 VISIBILITY_TIMEOUT = "fila-visibility-timeout-ms"
 """The metadata by which a consumer learns how long its leases last."""
+
+
+DEFAULT_IN_FLIGHT = 100
+
+
+def check_credit(request: service_pb2.LeaseRequest | service_pb2.ConsumeRequest, limits: LimitsConfig) -> None:
+    """Raises InvalidArgument."""
+    if request.max_in_flight > limits.max_in_flight:
+        raise InvalidArgument(f"max_in_flight must not exceed {limits.max_in_flight}")
 
 
 def response_bytes(broker: Broker, queue: QueueState, usual: int) -> int:
@@ -45,9 +55,11 @@ class Deliveries:
         self._hands = hands
         self._told_ms = 0
 
-    async def serve(self, queue: str, max_in_flight: int) -> None:
+    async def serve(self, queue: str, max_in_flight: int | None) -> None:
         """Deliver until the caller has gone. Raises QueueNotFound or ShuttingDown."""
-        self._subscription = self._broker.subscribe(queue, max_in_flight, self, self._hands)
+        self._subscription = self._broker.subscribe(
+            queue, DEFAULT_IN_FLIGHT if max_in_flight is None else max_in_flight, self, self._hands
+        )
         parting = Parting.LEFT
         try:
             self._told_ms = self._subscription.queue.record.visibility_timeout_ms
@@ -67,7 +79,7 @@ class Deliveries:
             self._broker.unsubscribe(self._subscription, Parting.LOST if self._call.connection_lost else parting)
 
     def _heard(self) -> None:
-        """The caller says how much its application was handed, or that it wants no more."""
+        """The caller says how much its application was handed, how much it wants to hold, or that it wants no more."""
         assert self._hands is not None
         try:
             while not self.reason.done() and (request := self._call.take()) is not None:
@@ -75,6 +87,9 @@ class Deliveries:
                     self.reason.set_result(None)
                 else:
                     self._hands.report(request.handed)
+                    if request.HasField("max_in_flight"):
+                        check_credit(request, self._broker.state.limits)
+                        self._broker.set_credit(self._subscription, request.max_in_flight)
         except Exception as error:  # noqa: BLE001  # whatever it is, it ends this stream and no other
             self.ended(error)
 

@@ -11,6 +11,7 @@ from fila.broker.attempts import Death
 from fila.broker.grants import token_text
 from fila.core.ids import MessageIds
 from fila.core.lane import Lane
+from fila.server.enums import number_of
 from fila.storage import codec, keys
 from fila.storage.records import AttemptRecord
 from fila.v1 import messages_pb2
@@ -176,13 +177,17 @@ class BareWriter:
 
 def write_death(death: Death) -> messages_pb2.DeadLetter:
     """How a dead letter died."""
-    letter = messages_pb2.DeadLetter(source_queue=death.record.source, reason=death.record.reason)
+    letter = messages_pb2.DeadLetter(
+        source_queue=death.record.source, reason=number_of(messages_pb2.DeadLetterReason, death.record.reason)
+    )
     letter.died_at.FromNanoseconds(death.record.at)
     letter.attempts.extend(write_attempt(number, attempt) for number, attempt in death.attempts)
     return letter
 
 
 def write_attempt(number: int, attempt: AttemptRecord) -> messages_pb2.FailedAttempt:
-    failed = messages_pb2.FailedAttempt(attempt=number, kind=attempt.kind.name.lower(), error=attempt.error)
+    failed = messages_pb2.FailedAttempt(
+        attempt=number, kind=number_of(messages_pb2.AttemptEnd, attempt.kind.name), error=attempt.error
+    )
     failed.failed_at.FromNanoseconds(attempt.at)
     return failed

@@ -9,6 +9,7 @@ from pathlib import Path
 from fila.broker.broker import Broker
 from fila.config import Config
 from fila.server.certificates import Certificates
+from fila.server.enums import number_of
 from fila.server.protected_mode import ProtectedMode
 from fila.server.timestamps import timestamp
 from fila.storage.room import low_watermark
@@ -47,8 +48,8 @@ class Description:
     def _write_tls(self, certificates: Certificates) -> pb.TlsInfo:
         config, found = self._config.tls, certificates.found
         return pb.TlsInfo(
-            client_auth=config.client_auth,
-            min_version=config.min_version,
+            client_auth=number_of(pb.ClientAuth, config.client_auth),
+            min_version=number_of(pb.TlsVersion, config.min_version.replace(".", "_")),
             certificate_error=found.error,
             certificate_expires_at=None if found.error else timestamp(int(found.not_after) * _NS),
             certificate_names=found.names,
@@ -62,7 +63,7 @@ class Description:
         return pb.StoreInfo(
             data_dir=str(Path(config.data_dir).absolute()),
             data_dir_mode=_mode(config.data_dir),
-            durability=config.durability,
+            durability=number_of(pb.Durability, config.durability),
             free_bytes=free,
             min_free_bytes=low_watermark(total, config.min_free_bytes),
         )

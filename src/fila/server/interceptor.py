@@ -13,14 +13,11 @@ from fila.core.errors import BrokerError, KeyEnded, StoreFailed, Unauthenticated
 from fila.server.access import Gate
 from fila.server.access_table import RULES, Rule, When
 from fila.server.refusals import Refusals
-from fila.server.status import status_of
+from fila.server.status import DEFECT, row_of, text_of, write_details
 from fila.server.types import Method, Methods, ServerCall
 from fila.wire.method import Aborted, Handler
-from fila.wire.status import StatusCode
 
 log = structlog.get_logger(__name__)
-
-REFUSAL_MARK = "fila-error"
 
 
 def guarded(service: str, methods: Methods, gate: Gate, refusals: Refusals) -> dict[str, Method]:
@@ -51,26 +48,25 @@ def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate, refusals: Refu
                 access.require(permission, needs(request))
             return await handler(request, call)
         except BrokerError as error:
-            code, text, kind = status_of(error), str(error), type(error).__name__
+            row, text = row_of(error), text_of(error)
             if isinstance(error, StoreFailed):
-                log.warning("the store failed", method=path, error=kind, reason=str(error.__cause__))
+                log.warning("the store failed", method=path, error=type(error).__name__, reason=str(error.__cause__))
             elif isinstance(error, Unauthenticated) and not isinstance(error, KeyEnded):
                 await gate.slow_down(call)
             elif access is not None and rule.changes is not None and not isinstance(request, BrokerError):
-                await refusals.add(access.origin, rule.changes(request), code)
+                await refusals.add(access.origin, rule.changes(request), row.code)
         except asyncio.CancelledError:
             if access is None or access.ended is None:
                 raise
-            code, text, kind = status_of(access.ended), str(access.ended), type(access.ended).__name__
+            row, text = row_of(access.ended), text_of(access.ended)
         except Aborted:
             raise
         except Exception:
             log.exception("call failed", method=path)
-            code, kind = StatusCode.INTERNAL, "Defect"
-            text = "the broker failed to handle the call; its log says why"
+            row, text = DEFECT, "the broker failed to handle the call; its log says why"
         finally:
             gate.leave(call)
-        # The mark tells a refusal from a failure of the connection.
-        return await call.abort(code, text, ((REFUSAL_MARK, kind),))
+        # The details also tell a refusal from a failure of the connection.
+        return await call.abort(row.code, text, write_details(row, text))
 
     return handle

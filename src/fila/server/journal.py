@@ -15,6 +15,8 @@ from fila.v1 import admin_pb2 as pb
 READ_BYTES = 128 << 10
 LOOK_AGAIN_S = 0.05
 """How often a reader that follows looks for more. It never looks while there is nothing new."""
+JOURNAL = 0
+"""The number of the only journal that a server without a cluster has."""
 
 _COLUMNS = {
     Field.LANE: "lanes",
@@ -33,13 +35,12 @@ _COLUMNS = {
 async def read_journal(broker: Broker, request: pb.ReadJournalRequest, call: ServerCall) -> None:
     """Raises InvalidArgument, NotNow or ShuttingDown."""
     journal = broker.journal
-    if request.from_seq and request.last:
-        raise InvalidArgument("from_seq and last cannot both be set")
+    start = _read_start(request)
     if request.follow and not journal.enabled:
         raise NotNow(
             "the journal is off, so there is nothing to follow; set journal.enabled in the server's configuration"
         )
-    reading = _Reading(broker, request)
+    reading = _Reading(broker, request, start)
     await call.write(reading.header())
     while not reading.done:
         await call.until_ready()
@@ -52,17 +53,26 @@ async def read_journal(broker: Broker, request: pb.ReadJournalRequest, call: Ser
             await asyncio.sleep(LOOK_AGAIN_S)
 
 
+def _read_start(request: pb.ReadJournalRequest) -> int:
+    """The number of the first entry that is asked for; 0 for the oldest. Raises InvalidArgument."""
+    if request.positions and request.last:
+        raise InvalidArgument("positions and last cannot both be set")
+    if len(request.positions) > 1 or any(position.journal != JOURNAL for position in request.positions):
+        raise InvalidArgument(f"this server has one journal, {JOURNAL}: give one position of it, or none")
+    return request.positions[0].seq if request.positions else 0
+
+
 class _Reading:
     """How far one reader is."""
 
-    def __init__(self, broker: Broker, request: pb.ReadJournalRequest) -> None:
+    def __init__(self, broker: Broker, request: pb.ReadJournalRequest, start: int) -> None:
         self._journal = broker.journal
         self._store = broker.state.ids.node
         self._queue = request.queue
         self._follow = request.follow
         self._left = request.max_entries or 1 << 64
         self._end = self._journal.next_entry
-        start = request.from_seq or (max(1, self._end - request.last) if request.last else 1)
+        start = start or (max(1, self._end - request.last) if request.last else 1)
         self._position = max(start, self._journal.first_entry)
 
     @property
@@ -80,6 +90,7 @@ class _Reading:
             position=self._position,
             store=self._store,
             enabled=self._journal.enabled,
+            journal=JOURNAL,
         )
 
     def next(self) -> pb.ReadJournalResponse:

@@ -12,10 +12,11 @@ from zlib import crc32
 
 from google.protobuf.message import DecodeError
 
-from fila.broker.commands import DEFAULT_PRIORITY, Incoming, Outcome, RefusedMessage
+from fila.broker.commands import DEFAULT_PRIORITY, Earlier, Incoming, Outcome, Produced, RefusedMessage
 from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.core.ids import MessageIds
+from fila.internal import wire_pb2
 from fila.server.decode_limits import excess_of_message
 from fila.server.status import write_error
 from fila.v1 import service_pb2
@@ -28,6 +29,7 @@ _MAX_SHIFT = 28  # a length has at most five bytes
 _CACHED_HEADER_BYTES = 512
 _NO_HEADERS: dict[str, str] = {}
 _RESULT = b"\x0a\x26\x0a\x24"  # results { message_id: 36 bytes }
+_EARLIER, _DUPLICATE = b"\x0a\x28\x0a\x24", b"\x18\x01"  # results { message_id: 36 bytes, duplicate: true }
 
 
 def read_message(request: service_pb2.EnqueueRequest, default_queue: str = "") -> Incoming:
@@ -46,14 +48,14 @@ def read_message(request: service_pb2.EnqueueRequest, default_queue: str = "") -
 class Batch(NamedTuple):
     """A batch of a producer as it came."""
 
-    request: service_pb2.EncodedEnqueueBatch
+    request: wire_pb2.EncodedEnqueueBatch
     checksum: int
     """Of its bytes; 0 when it has no producer, who could send it again"""
 
 
 def receive_batch(data: bytes) -> Batch:
     """Raises DecodeError."""
-    request = service_pb2.EncodedEnqueueBatch.FromString(data)
+    request = wire_pb2.EncodedEnqueueBatch.FromString(data)
     return Batch(request, crc32(data) if request.producer_id else 0)
 
 
@@ -73,6 +75,12 @@ def digest(batch: Batch, messages: list[Incoming]) -> int:
     return crc32(b"".join(parts))
 
 
+def produced(batch: Batch, messages: list[Incoming]) -> Produced:
+    """Whose batch it is."""
+    request = batch.request
+    return Produced(request.producer_id, request.sequence, digest(batch, messages), request.producer_epoch)
+
+
 def _described(message: Incoming) -> bytes:
     """All of a message but its payload, in the same bytes for the same values."""
     if message.header_bytes is not None:
@@ -87,7 +95,7 @@ def _described_plain(queue: str, header_bytes: bytes) -> bytes:
 
 
 def read_batch(
-    request: service_pb2.EncodedEnqueueBatch | service_pb2.EncodedStageEnqueue, limits: LimitsConfig
+    request: wire_pb2.EncodedEnqueueBatch | wire_pb2.EncodedStageEnqueue, limits: LimitsConfig
 ) -> list[Incoming]:
     """The messages of a batch. Raises InvalidArgument for bytes that are no messages."""
     queue = request.queue
@@ -225,8 +233,18 @@ def write_outcomes(ids: MessageIds, outcomes: Sequence[Outcome], sequence: int) 
     tail = service_pb2.EnqueueBatchResponse(sequence=sequence).SerializeToString()
     if isinstance(outcomes, range):
         return ids.ascii_run(outcomes.start, len(outcomes), _RESULT) + tail
-    results = [_RESULT + ids.ascii(one) if isinstance(one, int) else _write_refusal(one) for one in outcomes]
-    return b"".join([*results, tail])
+    return b"".join([*[_write_outcome(ids, one) for one in outcomes], tail])
+
+
+def write_refused(sequence: int, error: BrokerError) -> bytes:
+    """An EnqueueBatchResponse to a batch that was refused as a whole."""
+    return service_pb2.EnqueueBatchResponse(sequence=sequence, error=write_error(error)).SerializeToString()
+
+
+def _write_outcome(ids: MessageIds, outcome: Outcome) -> bytes:
+    if isinstance(outcome, Earlier):
+        return _EARLIER + ids.ascii(outcome) + _DUPLICATE
+    return _RESULT + ids.ascii(outcome) if isinstance(outcome, int) else _write_refusal(outcome)
 
 
 def _write_refusal(error: BrokerError) -> bytes:

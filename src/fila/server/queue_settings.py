@@ -1,11 +1,14 @@
 """The settings of a queue on the wire: which there are, what each may be, and their defaults."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
 from fila.core.errors import InvalidArgument, quoted
 from fila.core.policy import MAX_THROTTLE_KEYS
+from fila.settings.hook_sources import HookSources
 from fila.storage.records import OVERFLOWS, QueueRecord
 from fila.v1 import admin_pb2 as pb
 
@@ -63,11 +66,36 @@ def read_settings(config: pb.QueueConfig) -> dict[str, Any]:
                 raise InvalidArgument("throttle_headers must not contain an empty name")
             _check_header("throttle_headers", name)
         settings["throttle_headers"] = names
-    if config.HasField("script"):
+    sources = hook_sources(config)
+    if sources is not None:
+        settings["script"] = sources.script
+    elif config.HasField("script"):
         settings["script"] = config.script
     if config.HasField("overflow"):
         settings["overflow"] = _read_overflow(config.overflow)
     return settings
+
+
+def hook_sources(config: pb.QueueConfig) -> HookSources | None:
+    """The hooks, if they are given one by one. Raises InvalidArgument."""
+    given = {name: getattr(config, name) for name in ("on_enqueue", "on_failure") if config.HasField(name)}
+    if not given:
+        return None
+    if config.HasField("script"):
+        raise InvalidArgument(f"script and {next(iter(given))} cannot both be given")
+    return HookSources(**given)
+
+
+@contextmanager
+def located(config: pb.QueueConfig) -> Iterator[None]:
+    """Refusals of a script name lines of the sources that the caller gave."""
+    try:
+        yield
+    except InvalidArgument as error:
+        sources = hook_sources(config)
+        if sources is None:
+            raise
+        raise InvalidArgument(sources.located(str(error))) from error
 
 
 def _read_overflow(text: str) -> str:

@@ -12,6 +12,7 @@ from fila.broker.broker import Broker
 from fila.broker.commands import (
     NOBODY,
     AckGroup,
+    Earlier,
     Enqueue,
     ExtendGroup,
     Failure,
@@ -27,20 +28,28 @@ from fila.broker.staging import check_parts
 from fila.config import KIB, MIB, LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.core.hands import Hands
+from fila.internal import wire_pb2
 from fila.server import message_codec, settle_codec
 from fila.server.access import Access, Gate
 from fila.server.access_table import RULES
-from fila.server.decode_limits import excess_of_batch, excess_of_message, excess_of_settle
-from fila.server.deliveries import Deliveries
+from fila.server.decode_limits import (
+    BATCH_SEQUENCE,
+    SETTLE_SEQUENCE,
+    excess_of_batch,
+    excess_of_message,
+    excess_of_settle,
+    sequence_of,
+)
+from fila.server.deliveries import Deliveries, check_credit
+from fila.server.greeting import Greeting
 from fila.server.reading import Reading
-from fila.server.streams import Reply, Streams
+from fila.server.streams import RefusedRequest, Reply, Streams, Talk
 from fila.server.trace import adopt_trace, caller_of
 from fila.server.types import Method, Methods, ServerCall, SmallMethod
 from fila.telemetry.tracing import Parent, Tracer
 from fila.v1 import service_pb2 as pb
 from fila.wire.stream import EOF
 
-DEFAULT_IN_FLIGHT = 100
 MORE_BYTES = 64 * KIB
 """What a message may have besides payload and headers: names, keys, numbers."""
 SETTLE_WORK = 64
@@ -73,12 +82,14 @@ class FilaService:
         (outcome,) = await self._enqueue(messages, call)
         if isinstance(outcome, BrokerError):
             raise outcome
-        return pb.EnqueueResponse(message_id=self._broker.state.ids.text(outcome))
+        return pb.EnqueueResponse(
+            message_id=self._broker.state.ids.text(outcome), duplicate=isinstance(outcome, Earlier)
+        )
 
     async def enqueue_batch(self, batch: message_codec.Batch, call: ServerCall) -> bytes:
         request = batch.request
         messages = self._read_batch(request)
-        produced = Produced(request.producer_id, request.sequence, message_codec.digest(batch, messages))
+        produced = message_codec.produced(batch, messages)
         adopt_trace(messages, call, self._limits)  # after the digest: a retry may be of another trace
         access = self._gate.of(call)
         if access.restricted:
@@ -87,12 +98,13 @@ class FilaService:
         return message_codec.write_outcomes(self._broker.state.ids, outcomes, request.sequence)
 
     async def enqueue_stream(self, _: object, call: ServerCall) -> None:
-        await self._streams.serve(call, partial(self._take_batch, self._caller(call), self._gate.of(call)))
+        ask = partial(self._take_batch, self._caller(call), self._gate.of(call))
+        await self._streams.serve(call, Talk(ask, lambda batch: batch.request.sequence, message_codec.write_refused))
 
     def _take_batch(self, caller: Parent | None, access: Access, batch: message_codec.Batch, reply: Reply) -> None:
         request = batch.request
         messages, sequence = self._read_batch(request), request.sequence
-        produced = Produced(request.producer_id, sequence, message_codec.digest(batch, messages))
+        produced = message_codec.produced(batch, messages)
         if access.restricted:
             messages = access.screen(messages)
         began = self._broker.now()
@@ -105,7 +117,7 @@ class FilaService:
         traced = self._tracer is not None
         self._broker.submit(Enqueue(messages, partial(reply, encode), produced, traced))
 
-    def _read_batch(self, request: pb.EncodedEnqueueBatch | pb.EncodedStageEnqueue) -> list[Incoming]:
+    def _read_batch(self, request: wire_pb2.EncodedEnqueueBatch | wire_pb2.EncodedStageEnqueue) -> list[Incoming]:
         """Raises LimitExceeded for too many messages, before it looks at any, or InvalidArgument."""
         check_batch_size(len(request.messages), self._limits)
         return message_codec.read_batch(request, self._limits)
@@ -123,7 +135,7 @@ class FilaService:
         self._tracer.enqueued(messages, outcomes, began, self._broker.now(), caller_of(call))
         return outcomes
 
-    async def stage_enqueue(self, request: pb.EncodedStageEnqueue, call: ServerCall) -> pb.StageEnqueueResponse:
+    async def stage_enqueue(self, request: wire_pb2.EncodedStageEnqueue, call: ServerCall) -> pb.StageEnqueueResponse:
         messages = self._read_batch(request)
         access = self._gate.of(call)
         if access.restricted:
@@ -151,22 +163,20 @@ class FilaService:
         return pb.CommitTransactionResponse(committed_before=before)
 
     async def lease(self, request: pb.LeaseRequest, call: ServerCall) -> None:
-        if request.max_in_flight > self._limits.max_in_flight:
-            raise InvalidArgument(f"max_in_flight must not exceed {self._limits.max_in_flight}")
+        check_credit(request, self._limits)
         deliveries = Deliveries(self._broker, call, self._tracer)
         self._gate.of(call).on_end = deliveries.ended
-        await deliveries.serve(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
+        await deliveries.serve(request.queue, request.max_in_flight or None)
 
     async def consume(self, _: object, call: ServerCall) -> None:
         request = await call.read()
         if request is EOF:
             raise InvalidArgument("the first request must name a queue")
         self._gate.require_first(call, RULES[CONSUME], request)
-        if request.max_in_flight > self._limits.max_in_flight:
-            raise InvalidArgument(f"max_in_flight must not exceed {self._limits.max_in_flight}")
+        check_credit(request, self._limits)
         deliveries = Deliveries(self._broker, call, self._tracer, Hands())
         self._gate.of(call).on_end = deliveries.ended
-        await deliveries.serve(request.queue, request.max_in_flight or DEFAULT_IN_FLIGHT)
+        await deliveries.serve(request.queue, request.max_in_flight if request.HasField("max_in_flight") else None)
 
     async def ack(self, request: pb.AckRequest, call: ServerCall) -> pb.AckResponse:
         group = AckGroup(request.queue, [request.message_id], request.lease_id)
@@ -184,7 +194,8 @@ class FilaService:
         return pb.ExtendLeaseResponse()
 
     async def settle(self, _: object, call: ServerCall) -> None:
-        await self._streams.serve(call, partial(self._settle_batch, self._caller(call), self._gate.of(call)))
+        ask = partial(self._settle_batch, self._caller(call), self._gate.of(call))
+        await self._streams.serve(call, Talk(ask, lambda request: request.sequence, settle_codec.write_refused))
 
     def _check_settle(self, request: pb.SettleRequest) -> None:
         """Raises LimitExceeded for a batch that is too large, before anything of it is read."""
@@ -224,7 +235,7 @@ def _raise_first(failures: list[Failure]) -> None:
         raise failures[0].error
 
 
-def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Methods:
+def methods(service: FilaService, reading: Reading, greeting: Greeting, limits: LimitsConfig) -> Methods:
     """The service, by the names of its methods. What is encoded by hand goes out as it is."""
 
     def identity(encoded: bytes) -> bytes:
@@ -234,11 +245,31 @@ def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Met
         """Decodes a request, unless there is too much in it: then it is the refusal."""
         return lambda encoded: excess_of(encoded, limits) or read(encoded)
 
+    def numbered(read: Read, tag: int) -> Read:
+        """The same of a stream: the refusal has the number of the request, if that can be found."""
+
+        def receive(encoded: bytes) -> Any:
+            request = read(encoded)
+            if not isinstance(request, BrokerError):
+                return request
+            sequence = sequence_of(encoded, tag, limits)
+            return request if sequence is None else RefusedRequest(sequence, request)
+
+        return receive
+
     batch = bounded(message_codec.receive_batch, excess_of_batch)
-    stage = bounded(pb.EncodedStageEnqueue.FromString, excess_of_batch)
+    batches = numbered(batch, BATCH_SEQUENCE)
+    stage = bounded(wire_pb2.EncodedStageEnqueue.FromString, excess_of_batch)
     settle = bounded(pb.SettleRequest.FromString, excess_of_settle)
+    settles = numbered(settle, SETTLE_SEQUENCE)
     message = bounded(pb.EnqueueRequest.FromString, excess_of_message)
     return {
+        "Describe": SmallMethod(
+            greeting.describe, pb.DescribeRequest.FromString, pb.DescribeResponse.SerializeToString
+        ),
+        "GetClusterMap": SmallMethod(
+            greeting.get_cluster_map, pb.GetClusterMapRequest.FromString, pb.GetClusterMapResponse.SerializeToString
+        ),
         "Enqueue": Method(
             service.enqueue,
             message,
@@ -247,7 +278,9 @@ def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Met
             bulk=1,
         ),
         "EnqueueBatch": Method(service.enqueue_batch, batch, identity, bulk=1),
-        "EnqueueStream": Method(service.enqueue_stream, batch, identity, takes_stream=True, gives_stream=True, bulk=1),
+        "EnqueueStream": Method(
+            service.enqueue_stream, batches, identity, takes_stream=True, gives_stream=True, bulk=1
+        ),
         "Lease": SmallMethod(service.lease, pb.LeaseRequest.FromString, identity, gives_stream=True),
         "Consume": SmallMethod(
             service.consume, pb.ConsumeRequest.FromString, identity, takes_stream=True, gives_stream=True
@@ -261,7 +294,7 @@ def methods(service: FilaService, reading: Reading, limits: LimitsConfig) -> Met
         ),
         "Settle": Method(
             service.settle,
-            settle,
+            settles,
             pb.SettleResponse.SerializeToString,
             takes_stream=True,
             gives_stream=True,

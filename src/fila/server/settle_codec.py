@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack
-from fila.core.errors import MessageGone
+from fila.core.errors import BrokerError
 from fila.server.status import write_error
 from fila.v1 import service_pb2
 
@@ -36,8 +36,12 @@ def write_failures(failures: list[Failure], sequence: int) -> service_pb2.Settle
                 queue=f.queue,
                 message_id=f.message_id,
                 error=write_error(f.error),
-                message_gone=isinstance(f.error, MessageGone),
             )
             for f in failures
         ],
     )
+
+
+def write_refused(sequence: int, error: BrokerError) -> service_pb2.SettleResponse:
+    """The answer to a request that was refused as a whole."""
+    return service_pb2.SettleResponse(sequence=sequence, error=write_error(error))

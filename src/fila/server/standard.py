@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from google.protobuf import descriptor_pool, text_format
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
@@ -83,15 +85,18 @@ def health_methods(services: Health) -> dict[str, Method]:
 
 
 def reflection_methods(services: tuple[str, ...]) -> dict[str, Method]:
-    """What those services, and this one, look like."""
-    servicer: Any = reflection.aio.ReflectionServicer((*services, reflection.SERVICE_NAME))
+    """What those services, and this one, look like. Version 1 is the one of gRPC's tools today, with the same messages
+    under another name; older ones ask for v1alpha.
+    """
+    names = (reflection.SERVICE_NAME, _describe_reflection())
+    servicer: Any = reflection.aio.ReflectionServicer((*services, *names))
 
     async def describe(_: object, call: ServerCall) -> None:
         async for response in servicer.ServerReflectionInfo(_requests(call), call):
             await call.write(response)
 
     return {
-        f"/{reflection.SERVICE_NAME}/ServerReflectionInfo": SmallMethod(
+        f"/{name}/ServerReflectionInfo": SmallMethod(
             describe,
             reflection_pb2.ServerReflectionRequest.FromString,
             reflection_pb2.ServerReflectionResponse.SerializeToString,
@@ -99,7 +104,17 @@ def reflection_methods(services: tuple[str, ...]) -> dict[str, Method]:
             gives_stream=True,
             standing=True,
         )
+        for name in names
     }
+
+
+def _describe_reflection() -> str:
+    """Make version 1 known, of which grpcio-reflection has no description. Returns the name of its service."""
+    described = FileDescriptorProto()
+    reflection_pb2.DESCRIPTOR.CopyToProto(described)
+    text = text_format.MessageToString(described).replace("v1alpha", "v1")
+    descriptor_pool.Default().AddSerializedFile(text_format.Parse(text, FileDescriptorProto()).SerializeToString())
+    return str(reflection.SERVICE_NAME).replace("v1alpha", "v1")
 
 
 async def _requests(call: ServerCall) -> AsyncIterator[Any]:

@@ -8,6 +8,7 @@ from fila.broker.explain import Explanation
 from fila.broker.stats import SORTS, HookFigures, KeyOrder, KeyStats, QueueStats, QueueSummary
 from fila.core.errors import InvalidArgument
 from fila.core.ledger import WaitSums
+from fila.server.enums import number_of
 from fila.server.queue_settings import write_settings
 from fila.server.timestamps import timestamp
 from fila.v1 import admin_pb2 as pb
@@ -16,6 +17,8 @@ DEFAULT_KEYS = 20
 MAX_KEYS = 10_000
 WRITTEN_AT_ONCE = 200
 """Fairness keys of an answer that are written in one go: 5 ms"""
+
+_ORDERS = {0: "pending"} | {int(number_of(pb.KeyOrder, name)): name for name in [*SORTS, "name"]}
 
 
 def write_summary(summary: QueueSummary) -> pb.QueueSummary:
@@ -28,14 +31,15 @@ def write_summary(summary: QueueSummary) -> pb.QueueSummary:
         consumers=summary.consumers,
         dead_letter_queue=summary.dead_letter_queue,
         paused=summary.paused,
+        parts=1,
     )
 
 
 def read_order(request: pb.GetStatsRequest) -> KeyOrder:
     """Raises InvalidArgument."""
-    sort = request.sort or "pending"
-    if sort != "name" and sort not in SORTS:
-        raise InvalidArgument(f"sort must be one of {', '.join([*SORTS, 'name'])}")
+    sort = _ORDERS.get(request.sort)
+    if sort is None:
+        raise InvalidArgument(f"sort is {request.sort}, which is no KeyOrder")
     return KeyOrder(sort, min(request.max_keys or DEFAULT_KEYS, MAX_KEYS), request.offset, request.key_prefix)
 
 
@@ -112,9 +116,12 @@ def _write_all_but_keys(stats: QueueStats) -> pb.GetStatsResponse:
 def _write_hook(one: HookFigures) -> pb.HookStats:
     stats = one.stats
     return pb.HookStats(
-        hook=one.hook,
+        hook=number_of(pb.Hook, one.hook),
         calls=stats.calls,
-        failures={str(kind): count for kind, count in stats.failures.items()},
+        failures=[
+            pb.HookFailures(cause=number_of(pb.HookFailureCause, str(kind)), count=count)
+            for kind, count in stats.failures.items()
+        ],
         breaker_opened=stats.opened,
         bypassed=stats.bypassed,
         bypassed_until=timestamp(one.bypassed_until) if one.bypassed_until else None,
@@ -148,7 +155,7 @@ def _write_waits(waits: WaitSums) -> pb.WaitStats:
         mean_seconds=mean(waits.whole),
         p50_seconds=waits.quantile(0.5) / 1e9,
         p99_seconds=waits.quantile(0.99) / 1e9,
-        parts={part: mean(ns) for part, ns in waits.parts.items()},
+        parts=pb.WaitParts(**{part: mean(ns) for part, ns in waits.parts.items()}),
         throttles={key: mean(ns) for key, ns in waits.throttles.items()},
     )
 
@@ -156,7 +163,7 @@ def _write_waits(waits: WaitSums) -> pb.WaitStats:
 def write_explanation(about: Explanation, message_id: str) -> pb.ExplainResponse:
     written = pb.ExplainResponse(
         message_id=message_id,
-        state=about.state.value,
+        state=number_of(pb.MessageState, about.state.value),
         fairness_key=about.fairness_key,
         priority=about.priority,
         cost=about.cost,
@@ -168,7 +175,7 @@ def write_explanation(about: Explanation, message_id: str) -> pb.ExplainResponse
         enqueued_at=timestamp(about.seq),
         reasons=[
             pb.WaitReason(
-                code=reason.code,
+                code=number_of(pb.WaitCause, reason.code),
                 text=reason.text,
                 until=timestamp(reason.until) if reason.until is not None else None,
                 subject=reason.subject,

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields
 from functools import lru_cache
 from itertools import starmap
 from struct import Struct, error, pack, unpack_from
-from typing import Any, TypeVar, get_origin
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 from fila.core.errors import StoreCorrupt
 from fila.storage.records import (
@@ -39,7 +39,9 @@ _TRIED = Struct(">QI")  # seq, attempts
 _ATTEMPT = Struct(">BQB")  # version, failed at, kind
 _DEDUP = Struct(">BQQ")
 _MARK = bytes([VERSION])
-_PRODUCED = Struct(">BQI")  # version, heard at, digest
+_PRODUCED = Struct(">BQIQ")  # version, heard at, digest, epoch
+_PRODUCED_VERSION = 2  # version 1 has no epoch
+_PRODUCED_BEFORE = Struct(">BQI")
 _RESULT = Struct(">QIH")  # first seq or 0, how many that follow each other, bytes of text
 _TEXT_LIMIT = 1024
 _GROUP = Struct(">BQQQ")  # version, epoch, floor, last
@@ -267,11 +269,22 @@ def read_dedup(value: bytes) -> tuple[int, int]:
     return seq, expires_at
 
 
-def produced(heard_at: int, digest: int, results: Sequence[Result]) -> bytes:
+class ProducedRecord(NamedTuple):
+    """One batch of a producer, as it is remembered."""
+
+    heard_at: int
+    digest: int
+    """What tells it from others"""
+    epoch: int
+    """The incarnation of the producer"""
+    results: list[Result]
+
+
+def produced(heard_at: int, digest: int, epoch: int, results: Sequence[Result]) -> bytes:
     """The answers to one batch of a producer, and what tells it from others. Messages that follow each other, which is
     nearly all, take one entry, and so do those that were refused for the same reason.
     """
-    packed = [_PRODUCED.pack(VERSION, heard_at, digest)]
+    packed = [_PRODUCED.pack(_PRODUCED_VERSION, heard_at, digest, epoch)]
     if isinstance(results, range):
         return packed[0] + _RESULT.pack(results.start, len(results), 0) if results else packed[0]
     at = 0
@@ -291,11 +304,18 @@ def produced(heard_at: int, digest: int, results: Sequence[Result]) -> bytes:
     return b"".join(packed)
 
 
-def read_produced(value: bytes) -> tuple[int, int, list[Result]]:
-    """When the batch came, its digest, and its answers."""
-    heard_at, digest = _unpack(_PRODUCED, value[: _PRODUCED.size], "a producer's batch")
+def read_produced(value: bytes) -> ProducedRecord:
+    head, epoch = _PRODUCED_BEFORE, 0
+    if value[:1] == bytes([_PRODUCED_VERSION]):
+        head = _PRODUCED
+        try:
+            _, heard_at, digest, epoch = head.unpack_from(value)
+        except error as cause:
+            raise StoreCorrupt("a producer's batch cannot be read") from cause
+    else:
+        heard_at, digest = _unpack(head, value[: head.size], "a producer's batch")
     results: list[Result] = []
-    at = _PRODUCED.size
+    at = head.size
     while at < len(value):
         try:
             first, count, size = _RESULT.unpack_from(value, at)
@@ -307,7 +327,7 @@ def read_produced(value: bytes) -> tuple[int, int, list[Result]]:
             raise StoreCorrupt("a producer's batch cannot be read")
         results += range(first, first + count) if first else [value[at:end].decode(errors="ignore")] * count
         at = end
-    return heard_at, digest, results
+    return ProducedRecord(heard_at, digest, epoch, results)
 
 
 def queue(record: QueueRecord) -> bytes:

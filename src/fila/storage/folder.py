@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fila.core.errors import StoreCorrupt, StoreLost, StoreTooNew, StoreUnusable
 
-FORMAT = 5
+FORMAT = 6
 """Raise it with every change of keys or records that an older broker would misread."""
 
 OLDEST_FORMAT = 5

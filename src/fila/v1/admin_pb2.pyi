@@ -11,6 +11,43 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class KeyOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    KEY_ORDER_UNSPECIFIED: _ClassVar[KeyOrder]
+    KEY_ORDER_PENDING: _ClassVar[KeyOrder]
+    KEY_ORDER_DELIVERED: _ClassVar[KeyOrder]
+    KEY_ORDER_WEIGHT: _ClassVar[KeyOrder]
+    KEY_ORDER_OLDEST: _ClassVar[KeyOrder]
+    KEY_ORDER_NAME: _ClassVar[KeyOrder]
+
+class Hook(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HOOK_UNSPECIFIED: _ClassVar[Hook]
+    HOOK_ON_ENQUEUE: _ClassVar[Hook]
+    HOOK_ON_FAILURE: _ClassVar[Hook]
+
+class HookFailureCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HOOK_FAILURE_CAUSE_UNSPECIFIED: _ClassVar[HookFailureCause]
+    HOOK_FAILURE_CAUSE_ERROR: _ClassVar[HookFailureCause]
+    HOOK_FAILURE_CAUSE_TIMEOUT: _ClassVar[HookFailureCause]
+    HOOK_FAILURE_CAUSE_MEMORY: _ClassVar[HookFailureCause]
+    HOOK_FAILURE_CAUSE_BAD_RETURN: _ClassVar[HookFailureCause]
+
+class WaitCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WAIT_CAUSE_UNSPECIFIED: _ClassVar[WaitCause]
+    WAIT_CAUSE_LEASED: _ClassVar[WaitCause]
+    WAIT_CAUSE_DELAYED: _ClassVar[WaitCause]
+    WAIT_CAUSE_PAUSED: _ClassVar[WaitCause]
+    WAIT_CAUSE_NO_CONSUMER: _ClassVar[WaitCause]
+    WAIT_CAUSE_NO_CREDIT: _ClassVar[WaitCause]
+    WAIT_CAUSE_IN_FLIGHT_CAP: _ClassVar[WaitCause]
+    WAIT_CAUSE_THROTTLED: _ClassVar[WaitCause]
+    WAIT_CAUSE_BEHIND_OWN_KEY: _ClassVar[WaitCause]
+    WAIT_CAUSE_ISOLATED: _ClassVar[WaitCause]
+    WAIT_CAUSE_TURN: _ClassVar[WaitCause]
+
 class MessageState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     MESSAGE_STATE_UNSPECIFIED: _ClassVar[MessageState]
@@ -39,6 +76,50 @@ class JournalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOURNAL_KIND_DELETED: _ClassVar[JournalKind]
     JOURNAL_KIND_CONFIGURED: _ClassVar[JournalKind]
     JOURNAL_KIND_RELEASED: _ClassVar[JournalKind]
+
+class ClientAuth(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CLIENT_AUTH_UNSPECIFIED: _ClassVar[ClientAuth]
+    CLIENT_AUTH_NONE: _ClassVar[ClientAuth]
+    CLIENT_AUTH_OPTIONAL: _ClassVar[ClientAuth]
+    CLIENT_AUTH_REQUIRED: _ClassVar[ClientAuth]
+
+class TlsVersion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TLS_VERSION_UNSPECIFIED: _ClassVar[TlsVersion]
+    TLS_VERSION_1_2: _ClassVar[TlsVersion]
+    TLS_VERSION_1_3: _ClassVar[TlsVersion]
+
+class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DURABILITY_UNSPECIFIED: _ClassVar[Durability]
+    DURABILITY_WAL: _ClassVar[Durability]
+    DURABILITY_FSYNC: _ClassVar[Durability]
+KEY_ORDER_UNSPECIFIED: KeyOrder
+KEY_ORDER_PENDING: KeyOrder
+KEY_ORDER_DELIVERED: KeyOrder
+KEY_ORDER_WEIGHT: KeyOrder
+KEY_ORDER_OLDEST: KeyOrder
+KEY_ORDER_NAME: KeyOrder
+HOOK_UNSPECIFIED: Hook
+HOOK_ON_ENQUEUE: Hook
+HOOK_ON_FAILURE: Hook
+HOOK_FAILURE_CAUSE_UNSPECIFIED: HookFailureCause
+HOOK_FAILURE_CAUSE_ERROR: HookFailureCause
+HOOK_FAILURE_CAUSE_TIMEOUT: HookFailureCause
+HOOK_FAILURE_CAUSE_MEMORY: HookFailureCause
+HOOK_FAILURE_CAUSE_BAD_RETURN: HookFailureCause
+WAIT_CAUSE_UNSPECIFIED: WaitCause
+WAIT_CAUSE_LEASED: WaitCause
+WAIT_CAUSE_DELAYED: WaitCause
+WAIT_CAUSE_PAUSED: WaitCause
+WAIT_CAUSE_NO_CONSUMER: WaitCause
+WAIT_CAUSE_NO_CREDIT: WaitCause
+WAIT_CAUSE_IN_FLIGHT_CAP: WaitCause
+WAIT_CAUSE_THROTTLED: WaitCause
+WAIT_CAUSE_BEHIND_OWN_KEY: WaitCause
+WAIT_CAUSE_ISOLATED: WaitCause
+WAIT_CAUSE_TURN: WaitCause
 MESSAGE_STATE_UNSPECIFIED: MessageState
 MESSAGE_STATE_READY: MessageState
 MESSAGE_STATE_DELAYED: MessageState
@@ -62,9 +143,19 @@ JOURNAL_KIND_UPDATED: JournalKind
 JOURNAL_KIND_DELETED: JournalKind
 JOURNAL_KIND_CONFIGURED: JournalKind
 JOURNAL_KIND_RELEASED: JournalKind
+CLIENT_AUTH_UNSPECIFIED: ClientAuth
+CLIENT_AUTH_NONE: ClientAuth
+CLIENT_AUTH_OPTIONAL: ClientAuth
+CLIENT_AUTH_REQUIRED: ClientAuth
+TLS_VERSION_UNSPECIFIED: TlsVersion
+TLS_VERSION_1_2: TlsVersion
+TLS_VERSION_1_3: TlsVersion
+DURABILITY_UNSPECIFIED: Durability
+DURABILITY_WAL: Durability
+DURABILITY_FSYNC: Durability
 
 class QueueConfig(_message.Message):
-    __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms", "throttle_headers", "cost_header", "max_attempts", "retry_delay_ms", "retry_backoff", "retry_max_delay_ms", "retry_jitter", "script", "script_timeout_ms", "script_memory_bytes", "max_depth", "max_bytes", "overflow")
+    __slots__ = ("visibility_timeout_ms", "fairness_header", "weight_header", "quantum", "dedup_window_ms", "throttle_headers", "cost_header", "max_attempts", "retry_delay_ms", "retry_backoff", "retry_max_delay_ms", "retry_jitter", "script", "script_timeout_ms", "script_memory_bytes", "max_depth", "max_bytes", "overflow", "on_enqueue", "on_failure")
     VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_HEADER_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_HEADER_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +174,8 @@ class QueueConfig(_message.Message):
     MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
     MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     OVERFLOW_FIELD_NUMBER: _ClassVar[int]
+    ON_ENQUEUE_FIELD_NUMBER: _ClassVar[int]
+    ON_FAILURE_FIELD_NUMBER: _ClassVar[int]
     visibility_timeout_ms: int
     fairness_header: str
     weight_header: str
@@ -101,7 +194,9 @@ class QueueConfig(_message.Message):
     max_depth: int
     max_bytes: int
     overflow: str
-    def __init__(self, visibility_timeout_ms: _Optional[int] = ..., fairness_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., quantum: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ..., throttle_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., cost_header: _Optional[str] = ..., max_attempts: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_max_delay_ms: _Optional[int] = ..., retry_jitter: _Optional[float] = ..., script: _Optional[str] = ..., script_timeout_ms: _Optional[int] = ..., script_memory_bytes: _Optional[int] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., overflow: _Optional[str] = ...) -> None: ...
+    on_enqueue: str
+    on_failure: str
+    def __init__(self, visibility_timeout_ms: _Optional[int] = ..., fairness_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., quantum: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ..., throttle_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., cost_header: _Optional[str] = ..., max_attempts: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_max_delay_ms: _Optional[int] = ..., retry_jitter: _Optional[float] = ..., script: _Optional[str] = ..., script_timeout_ms: _Optional[int] = ..., script_memory_bytes: _Optional[int] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., overflow: _Optional[str] = ..., on_enqueue: _Optional[str] = ..., on_failure: _Optional[str] = ...) -> None: ...
 
 class HeaderNames(_message.Message):
     __slots__ = ("names",)
@@ -110,12 +205,14 @@ class HeaderNames(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateQueueRequest(_message.Message):
-    __slots__ = ("name", "config")
+    __slots__ = ("name", "config", "parts")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     config: QueueConfig
-    def __init__(self, name: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
+    parts: int
+    def __init__(self, name: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., parts: _Optional[int] = ...) -> None: ...
 
 class CreateQueueResponse(_message.Message):
     __slots__ = ("queue_id",)
@@ -168,7 +265,7 @@ class ListQueuesResponse(_message.Message):
     def __init__(self, queues: _Optional[_Iterable[_Union[QueueSummary, _Mapping]]] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class QueueSummary(_message.Message):
-    __slots__ = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers", "dead_letter_queue", "paused")
+    __slots__ = ("name", "depth", "in_flight", "delayed", "active_keys", "consumers", "dead_letter_queue", "paused", "parts")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +274,7 @@ class QueueSummary(_message.Message):
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTER_QUEUE_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     depth: int
     in_flight: int
@@ -185,7 +283,8 @@ class QueueSummary(_message.Message):
     consumers: int
     dead_letter_queue: str
     paused: bool
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., delayed: _Optional[int] = ..., active_keys: _Optional[int] = ..., consumers: _Optional[int] = ..., dead_letter_queue: _Optional[str] = ..., paused: _Optional[bool] = ...) -> None: ...
+    parts: int
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., delayed: _Optional[int] = ..., active_keys: _Optional[int] = ..., consumers: _Optional[int] = ..., dead_letter_queue: _Optional[str] = ..., paused: _Optional[bool] = ..., parts: _Optional[int] = ...) -> None: ...
 
 class GetStatsRequest(_message.Message):
     __slots__ = ("queue", "max_keys", "sort", "offset", "key_prefix")
@@ -196,10 +295,10 @@ class GetStatsRequest(_message.Message):
     KEY_PREFIX_FIELD_NUMBER: _ClassVar[int]
     queue: str
     max_keys: int
-    sort: str
+    sort: KeyOrder
     offset: int
     key_prefix: str
-    def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ..., sort: _Optional[str] = ..., offset: _Optional[int] = ..., key_prefix: _Optional[str] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ..., sort: _Optional[_Union[KeyOrder, str]] = ..., offset: _Optional[int] = ..., key_prefix: _Optional[str] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
     __slots__ = ("summary", "config", "created_at", "scheduler", "keys", "counters", "runnable", "oldest_at", "deliveries_per_second", "consumers", "throttles", "total_keys", "waits", "groups", "hooks", "waiting_for_hooks", "script_error", "forgotten_delivered", "capacity")
@@ -263,13 +362,6 @@ class CapacityStats(_message.Message):
 
 class HookStats(_message.Message):
     __slots__ = ("hook", "calls", "failures", "breaker_opened", "bypassed", "bypassed_until", "last_error", "last_error_at", "seconds")
-    class FailuresEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     HOOK_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FAILURES_FIELD_NUMBER: _ClassVar[int]
@@ -279,26 +371,27 @@ class HookStats(_message.Message):
     LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_AT_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
-    hook: str
+    hook: Hook
     calls: int
-    failures: _containers.ScalarMap[str, int]
+    failures: _containers.RepeatedCompositeFieldContainer[HookFailures]
     breaker_opened: int
     bypassed: int
     bypassed_until: _timestamp_pb2.Timestamp
     last_error: str
     last_error_at: _timestamp_pb2.Timestamp
     seconds: float
-    def __init__(self, hook: _Optional[str] = ..., calls: _Optional[int] = ..., failures: _Optional[_Mapping[str, int]] = ..., breaker_opened: _Optional[int] = ..., bypassed: _Optional[int] = ..., bypassed_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., seconds: _Optional[float] = ...) -> None: ...
+    def __init__(self, hook: _Optional[_Union[Hook, str]] = ..., calls: _Optional[int] = ..., failures: _Optional[_Iterable[_Union[HookFailures, _Mapping]]] = ..., breaker_opened: _Optional[int] = ..., bypassed: _Optional[int] = ..., bypassed_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., seconds: _Optional[float] = ...) -> None: ...
+
+class HookFailures(_message.Message):
+    __slots__ = ("cause", "count")
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    cause: HookFailureCause
+    count: int
+    def __init__(self, cause: _Optional[_Union[HookFailureCause, str]] = ..., count: _Optional[int] = ...) -> None: ...
 
 class WaitStats(_message.Message):
     __slots__ = ("sampled", "mean_seconds", "p50_seconds", "p99_seconds", "parts", "throttles")
-    class PartsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: float
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
     class ThrottlesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -316,9 +409,23 @@ class WaitStats(_message.Message):
     mean_seconds: float
     p50_seconds: float
     p99_seconds: float
-    parts: _containers.ScalarMap[str, float]
+    parts: WaitParts
     throttles: _containers.ScalarMap[str, float]
-    def __init__(self, sampled: _Optional[int] = ..., mean_seconds: _Optional[float] = ..., p50_seconds: _Optional[float] = ..., p99_seconds: _Optional[float] = ..., parts: _Optional[_Mapping[str, float]] = ..., throttles: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    def __init__(self, sampled: _Optional[int] = ..., mean_seconds: _Optional[float] = ..., p50_seconds: _Optional[float] = ..., p99_seconds: _Optional[float] = ..., parts: _Optional[_Union[WaitParts, _Mapping]] = ..., throttles: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class WaitParts(_message.Message):
+    __slots__ = ("delay", "retry", "no_consumer", "throttle", "fair_share")
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    NO_CONSUMER_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_FIELD_NUMBER: _ClassVar[int]
+    FAIR_SHARE_FIELD_NUMBER: _ClassVar[int]
+    delay: float
+    retry: float
+    no_consumer: float
+    throttle: float
+    fair_share: float
+    def __init__(self, delay: _Optional[float] = ..., retry: _Optional[float] = ..., no_consumer: _Optional[float] = ..., throttle: _Optional[float] = ..., fair_share: _Optional[float] = ...) -> None: ...
 
 class ConsumerStats(_message.Message):
     __slots__ = ("number", "in_flight", "max_in_flight", "credit")
@@ -518,7 +625,7 @@ class ExplainResponse(_message.Message):
     ESTIMATED_AT_FIELD_NUMBER: _ClassVar[int]
     ENQUEUED_AT_FIELD_NUMBER: _ClassVar[int]
     message_id: str
-    state: str
+    state: MessageState
     fairness_key: str
     priority: int
     cost: int
@@ -530,7 +637,7 @@ class ExplainResponse(_message.Message):
     not_before: _timestamp_pb2.Timestamp
     estimated_at: _timestamp_pb2.Timestamp
     enqueued_at: _timestamp_pb2.Timestamp
-    def __init__(self, message_id: _Optional[str] = ..., state: _Optional[str] = ..., fairness_key: _Optional[str] = ..., priority: _Optional[int] = ..., cost: _Optional[int] = ..., attempt_count: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., reasons: _Optional[_Iterable[_Union[WaitReason, _Mapping]]] = ..., deliveries_ahead: _Optional[int] = ..., exact: _Optional[bool] = ..., not_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., estimated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., enqueued_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, message_id: _Optional[str] = ..., state: _Optional[_Union[MessageState, str]] = ..., fairness_key: _Optional[str] = ..., priority: _Optional[int] = ..., cost: _Optional[int] = ..., attempt_count: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., reasons: _Optional[_Iterable[_Union[WaitReason, _Mapping]]] = ..., deliveries_ahead: _Optional[int] = ..., exact: _Optional[bool] = ..., not_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., estimated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., enqueued_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class WaitReason(_message.Message):
     __slots__ = ("code", "text", "until", "subject", "setting", "numbers")
@@ -547,13 +654,13 @@ class WaitReason(_message.Message):
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     SETTING_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
-    code: str
+    code: WaitCause
     text: str
     until: _timestamp_pb2.Timestamp
     subject: str
     setting: str
     numbers: _containers.ScalarMap[str, float]
-    def __init__(self, code: _Optional[str] = ..., text: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., subject: _Optional[str] = ..., setting: _Optional[str] = ..., numbers: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    def __init__(self, code: _Optional[_Union[WaitCause, str]] = ..., text: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., subject: _Optional[str] = ..., setting: _Optional[str] = ..., numbers: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class DryRunHookRequest(_message.Message):
     __slots__ = ("queue", "script", "headers", "payload_size", "attempts", "error", "next_messages")
@@ -763,34 +870,44 @@ class PurgeResponse(_message.Message):
     def __init__(self, purged: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ReadJournalRequest(_message.Message):
-    __slots__ = ("from_seq", "last", "max_entries", "queue", "follow")
-    FROM_SEQ_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("positions", "last", "max_entries", "queue", "follow")
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
     MAX_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
-    from_seq: int
+    positions: _containers.RepeatedCompositeFieldContainer[JournalPosition]
     last: int
     max_entries: int
     queue: str
     follow: bool
-    def __init__(self, from_seq: _Optional[int] = ..., last: _Optional[int] = ..., max_entries: _Optional[int] = ..., queue: _Optional[str] = ..., follow: _Optional[bool] = ...) -> None: ...
+    def __init__(self, positions: _Optional[_Iterable[_Union[JournalPosition, _Mapping]]] = ..., last: _Optional[int] = ..., max_entries: _Optional[int] = ..., queue: _Optional[str] = ..., follow: _Optional[bool] = ...) -> None: ...
+
+class JournalPosition(_message.Message):
+    __slots__ = ("journal", "seq")
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    journal: int
+    seq: int
+    def __init__(self, journal: _Optional[int] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class ReadJournalResponse(_message.Message):
-    __slots__ = ("first_available_seq", "next_seq", "position", "store", "records", "enabled")
+    __slots__ = ("first_available_seq", "next_seq", "position", "store", "records", "enabled", "journal")
     FIRST_AVAILABLE_SEQ_FIELD_NUMBER: _ClassVar[int]
     NEXT_SEQ_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     ENABLED_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
     first_available_seq: int
     next_seq: int
     position: int
     store: int
     records: _containers.RepeatedCompositeFieldContainer[JournalRecord]
     enabled: bool
-    def __init__(self, first_available_seq: _Optional[int] = ..., next_seq: _Optional[int] = ..., position: _Optional[int] = ..., store: _Optional[int] = ..., records: _Optional[_Iterable[_Union[JournalRecord, _Mapping]]] = ..., enabled: _Optional[bool] = ...) -> None: ...
+    journal: int
+    def __init__(self, first_available_seq: _Optional[int] = ..., next_seq: _Optional[int] = ..., position: _Optional[int] = ..., store: _Optional[int] = ..., records: _Optional[_Iterable[_Union[JournalRecord, _Mapping]]] = ..., enabled: _Optional[bool] = ..., journal: _Optional[int] = ...) -> None: ...
 
 class JournalRecord(_message.Message):
     __slots__ = ("at_ns", "lanes", "sections")
@@ -965,14 +1082,14 @@ class TlsInfo(_message.Message):
     CERTIFICATE_NAMES_FIELD_NUMBER: _ClassVar[int]
     KEY_FILE_FIELD_NUMBER: _ClassVar[int]
     KEY_FILE_MODE_FIELD_NUMBER: _ClassVar[int]
-    client_auth: str
-    min_version: str
+    client_auth: ClientAuth
+    min_version: TlsVersion
     certificate_error: str
     certificate_expires_at: _timestamp_pb2.Timestamp
     certificate_names: _containers.RepeatedScalarFieldContainer[str]
     key_file: str
     key_file_mode: int
-    def __init__(self, client_auth: _Optional[str] = ..., min_version: _Optional[str] = ..., certificate_error: _Optional[str] = ..., certificate_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_names: _Optional[_Iterable[str]] = ..., key_file: _Optional[str] = ..., key_file_mode: _Optional[int] = ...) -> None: ...
+    def __init__(self, client_auth: _Optional[_Union[ClientAuth, str]] = ..., min_version: _Optional[_Union[TlsVersion, str]] = ..., certificate_error: _Optional[str] = ..., certificate_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_names: _Optional[_Iterable[str]] = ..., key_file: _Optional[str] = ..., key_file_mode: _Optional[int] = ...) -> None: ...
 
 class StoreInfo(_message.Message):
     __slots__ = ("data_dir", "data_dir_mode", "durability", "free_bytes", "min_free_bytes")
@@ -983,7 +1100,7 @@ class StoreInfo(_message.Message):
     MIN_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     data_dir: str
     data_dir_mode: int
-    durability: str
+    durability: Durability
     free_bytes: int
     min_free_bytes: int
-    def __init__(self, data_dir: _Optional[str] = ..., data_dir_mode: _Optional[int] = ..., durability: _Optional[str] = ..., free_bytes: _Optional[int] = ..., min_free_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, data_dir: _Optional[str] = ..., data_dir_mode: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., free_bytes: _Optional[int] = ..., min_free_bytes: _Optional[int] = ...) -> None: ...

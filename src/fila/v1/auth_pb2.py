@@ -16,17 +16,14 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12\x66ila/v1/auth.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x0f\n\rWhoAmIRequest\"\xc8\x01\n\x0eWhoAmIResponse\x12\x11\n\tprincipal\x18\x01 \x01(\t\x12\x0e\n\x06key_id\x18\x02 \x01(\t\x12\r\n\x05roles\x18\x03 \x03(\t\x12\x0e\n\x06grants\x18\x04 \x03(\t\x12\x15\n\rrecognised_by\x18\x05 \x01(\t\x12\x12\n\ncredential\x18\x06 \x01(\t\x12.\n\nexpires_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x11\x63\x65rtificate_names\x18\x08 \x03(\t\"\xba\x01\n\x07KeyInfo\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tprincipal\x18\x02 \x01(\t\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"D\n\x10\x43reateKeyRequest\x12\x11\n\tprincipal\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x0e\n\x06ttl_ms\x18\x03 \x01(\x04\"A\n\x11\x43reateKeyResponse\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.fila.v1.KeyInfo\x12\r\n\x05token\x18\x02 \x01(\t\"$\n\x0fListKeysRequest\x12\x11\n\tprincipal\x18\x01 \x01(\t\"2\n\x10ListKeysResponse\x12\x1e\n\x04keys\x18\x01 \x03(\x0b\x32\x10.fila.v1.KeyInfo\"F\n\x10RotateKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x12\n\noverlap_ms\x18\x02 \x01(\x04\x12\x0e\n\x06ttl_ms\x18\x03 \x01(\x04\"A\n\x11RotateKeyResponse\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.fila.v1.KeyInfo\x12\r\n\x05token\x18\x02 \x01(\t\"\"\n\x10RevokeKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\"\x13\n\x11RevokeKeyResponse\"\x80\x01\n\x0f\x43\x65rtificateRule\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07pattern\x18\x03 \x01(\t\x12\x11\n\tprincipal\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"l\n\x19\x41\x64\x64\x43\x65rtificateRuleRequest\x12\x11\n\tprincipal\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0f\n\x07pattern\x18\x04 \x01(\t\x12\r\n\x05\x66irst\x18\x05 \x01(\x08\"D\n\x1a\x41\x64\x64\x43\x65rtificateRuleResponse\x12&\n\x04rule\x18\x01 \x01(\x0b\x32\x18.fila.v1.CertificateRule\"\x1d\n\x1bListCertificateRulesRequest\"G\n\x1cListCertificateRulesResponse\x12\'\n\x05rules\x18\x01 \x03(\x0b\x32\x18.fila.v1.CertificateRule\"*\n\x1cRemoveCertificateRuleRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1f\n\x1dRemoveCertificateRuleResponse\"\xbf\x01\n\rPrincipalInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x06limits\x18\x04 \x03(\x0b\x32\".fila.v1.PrincipalInfo.LimitsEntry\x1a-\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x9b\x01\n\x13SetPrincipalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x38\n\x06limits\x18\x03 \x03(\x0b\x32(.fila.v1.SetPrincipalRequest.LimitsEntry\x1a-\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x16\n\x14SetPrincipalResponse\"&\n\x16\x44\x65letePrincipalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"R\n\x17\x44\x65letePrincipalResponse\x12\x14\n\x0ckeys_revoked\x18\x01 \x01(\r\x12!\n\x19\x63\x65rtificate_rules_removed\x18\x02 \x01(\r\"\x17\n\x15ListPrincipalsRequest\"D\n\x16ListPrincipalsResponse\x12*\n\nprincipals\x18\x01 \x03(\x0b\x32\x16.fila.v1.PrincipalInfo\":\n\x08RoleInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06grants\x18\x02 \x03(\t\x12\x10\n\x08\x62uilt_in\x18\x03 \x01(\x08\".\n\x0eSetRoleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06grants\x18\x02 \x03(\t\"\x11\n\x0fSetRoleResponse\"!\n\x11\x44\x65leteRoleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x14\n\x12\x44\x65leteRoleResponse\"\x12\n\x10ListRolesRequest\"5\n\x11ListRolesResponse\x12 \n\x05roles\x18\x01 \x03(\x0b\x32\x11.fila.v1.RoleInfo2\xbd\x08\n\x08\x46ilaAuth\x12\x39\n\x06WhoAmI\x12\x16.fila.v1.WhoAmIRequest\x1a\x17.fila.v1.WhoAmIResponse\x12\x42\n\tCreateKey\x12\x19.fila.v1.CreateKeyRequest\x1a\x1a.fila.v1.CreateKeyResponse\x12?\n\x08ListKeys\x12\x18.fila.v1.ListKeysRequest\x1a\x19.fila.v1.ListKeysResponse\x12\x42\n\tRotateKey\x12\x19.fila.v1.RotateKeyRequest\x1a\x1a.fila.v1.RotateKeyResponse\x12\x42\n\tRevokeKey\x12\x19.fila.v1.RevokeKeyRequest\x1a\x1a.fila.v1.RevokeKeyResponse\x12]\n\x12\x41\x64\x64\x43\x65rtificateRule\x12\".fila.v1.AddCertificateRuleRequest\x1a#.fila.v1.AddCertificateRuleResponse\x12\x63\n\x14ListCertificateRules\x12$.fila.v1.ListCertificateRulesRequest\x1a%.fila.v1.ListCertificateRulesResponse\x12\x66\n\x15RemoveCertificateRule\x12%.fila.v1.RemoveCertificateRuleRequest\x1a&.fila.v1.RemoveCertificateRuleResponse\x12K\n\x0cSetPrincipal\x12\x1c.fila.v1.SetPrincipalRequest\x1a\x1d.fila.v1.SetPrincipalResponse\x12T\n\x0f\x44\x65letePrincipal\x12\x1f.fila.v1.DeletePrincipalRequest\x1a .fila.v1.DeletePrincipalResponse\x12Q\n\x0eListPrincipals\x12\x1e.fila.v1.ListPrincipalsRequest\x1a\x1f.fila.v1.ListPrincipalsResponse\x12<\n\x07SetRole\x12\x17.fila.v1.SetRoleRequest\x1a\x18.fila.v1.SetRoleResponse\x12\x45\n\nDeleteRole\x12\x1a.fila.v1.DeleteRoleRequest\x1a\x1b.fila.v1.DeleteRoleResponse\x12\x42\n\tListRoles\x12\x19.fila.v1.ListRolesRequest\x1a\x1a.fila.v1.ListRolesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12\x66ila/v1/auth.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x0f\n\rWhoAmIRequest\"\xc8\x01\n\x0eWhoAmIResponse\x12\x11\n\tprincipal\x18\x01 \x01(\t\x12\x0e\n\x06key_id\x18\x02 \x01(\t\x12\r\n\x05roles\x18\x03 \x03(\t\x12\x0e\n\x06grants\x18\x04 \x03(\t\x12\x15\n\rrecognised_by\x18\x05 \x01(\t\x12\x12\n\ncredential\x18\x06 \x01(\t\x12.\n\nexpires_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x19\n\x11\x63\x65rtificate_names\x18\x08 \x03(\t\"\xba\x01\n\x07KeyInfo\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tprincipal\x18\x02 \x01(\t\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"D\n\x10\x43reateKeyRequest\x12\x11\n\tprincipal\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x0e\n\x06ttl_ms\x18\x03 \x01(\x04\"A\n\x11\x43reateKeyResponse\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.fila.v1.KeyInfo\x12\r\n\x05token\x18\x02 \x01(\t\"$\n\x0fListKeysRequest\x12\x11\n\tprincipal\x18\x01 \x01(\t\"2\n\x10ListKeysResponse\x12\x1e\n\x04keys\x18\x01 \x03(\x0b\x32\x10.fila.v1.KeyInfo\"F\n\x10RotateKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x12\n\noverlap_ms\x18\x02 \x01(\x04\x12\x0e\n\x06ttl_ms\x18\x03 \x01(\x04\"A\n\x11RotateKeyResponse\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.fila.v1.KeyInfo\x12\r\n\x05token\x18\x02 \x01(\t\"\"\n\x10RevokeKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\"\x13\n\x11RevokeKeyResponse\"\x80\x01\n\x0f\x43\x65rtificateRule\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07pattern\x18\x03 \x01(\t\x12\x11\n\tprincipal\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"l\n\x19\x41\x64\x64\x43\x65rtificateRuleRequest\x12\x11\n\tprincipal\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\x12\x0f\n\x07pattern\x18\x04 \x01(\t\x12\r\n\x05\x66irst\x18\x05 \x01(\x08\"D\n\x1a\x41\x64\x64\x43\x65rtificateRuleResponse\x12&\n\x04rule\x18\x01 \x01(\x0b\x32\x18.fila.v1.CertificateRule\"\x1d\n\x1bListCertificateRulesRequest\"G\n\x1cListCertificateRulesResponse\x12\'\n\x05rules\x18\x01 \x03(\x0b\x32\x18.fila.v1.CertificateRule\"*\n\x1cRemoveCertificateRuleRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x1f\n\x1dRemoveCertificateRuleResponse\"\x86\x01\n\rPrincipalInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12.\n\ncreated_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12(\n\x06limits\x18\x04 \x01(\x0b\x32\x18.fila.v1.PrincipalLimits\"\xd5\x02\n\x0fPrincipalLimits\x12\x17\n\nopen_calls\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12 \n\x13messages_per_second\x18\x02 \x01(\x04H\x01\x88\x01\x01\x12\x1d\n\x10\x62ytes_per_second\x18\x03 \x01(\x04H\x02\x88\x01\x01\x12\x18\n\x0b\x63onnections\x18\x04 \x01(\x04H\x03\x88\x01\x01\x12\x13\n\x06queues\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12\x1c\n\x0fqueue_max_depth\x18\x06 \x01(\x04H\x05\x88\x01\x01\x12\x1c\n\x0fqueue_max_bytes\x18\x07 \x01(\x04H\x06\x88\x01\x01\x42\r\n\x0b_open_callsB\x16\n\x14_messages_per_secondB\x13\n\x11_bytes_per_secondB\x0e\n\x0c_connectionsB\t\n\x07_queuesB\x12\n\x10_queue_max_depthB\x12\n\x10_queue_max_bytes\"\\\n\x13SetPrincipalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12(\n\x06limits\x18\x03 \x01(\x0b\x32\x18.fila.v1.PrincipalLimits\"\x16\n\x14SetPrincipalResponse\"&\n\x16\x44\x65letePrincipalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"R\n\x17\x44\x65letePrincipalResponse\x12\x14\n\x0ckeys_revoked\x18\x01 \x01(\r\x12!\n\x19\x63\x65rtificate_rules_removed\x18\x02 \x01(\r\"\x17\n\x15ListPrincipalsRequest\"D\n\x16ListPrincipalsResponse\x12*\n\nprincipals\x18\x01 \x03(\x0b\x32\x16.fila.v1.PrincipalInfo\":\n\x08RoleInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06grants\x18\x02 \x03(\t\x12\x10\n\x08\x62uilt_in\x18\x03 \x01(\x08\".\n\x0eSetRoleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06grants\x18\x02 \x03(\t\"\x11\n\x0fSetRoleResponse\"!\n\x11\x44\x65leteRoleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x14\n\x12\x44\x65leteRoleResponse\"\x12\n\x10ListRolesRequest\"5\n\x11ListRolesResponse\x12 \n\x05roles\x18\x01 \x03(\x0b\x32\x11.fila.v1.RoleInfo2\xbd\x08\n\x08\x46ilaAuth\x12\x39\n\x06WhoAmI\x12\x16.fila.v1.WhoAmIRequest\x1a\x17.fila.v1.WhoAmIResponse\x12\x42\n\tCreateKey\x12\x19.fila.v1.CreateKeyRequest\x1a\x1a.fila.v1.CreateKeyResponse\x12?\n\x08ListKeys\x12\x18.fila.v1.ListKeysRequest\x1a\x19.fila.v1.ListKeysResponse\x12\x42\n\tRotateKey\x12\x19.fila.v1.RotateKeyRequest\x1a\x1a.fila.v1.RotateKeyResponse\x12\x42\n\tRevokeKey\x12\x19.fila.v1.RevokeKeyRequest\x1a\x1a.fila.v1.RevokeKeyResponse\x12]\n\x12\x41\x64\x64\x43\x65rtificateRule\x12\".fila.v1.AddCertificateRuleRequest\x1a#.fila.v1.AddCertificateRuleResponse\x12\x63\n\x14ListCertificateRules\x12$.fila.v1.ListCertificateRulesRequest\x1a%.fila.v1.ListCertificateRulesResponse\x12\x66\n\x15RemoveCertificateRule\x12%.fila.v1.RemoveCertificateRuleRequest\x1a&.fila.v1.RemoveCertificateRuleResponse\x12K\n\x0cSetPrincipal\x12\x1c.fila.v1.SetPrincipalRequest\x1a\x1d.fila.v1.SetPrincipalResponse\x12T\n\x0f\x44\x65letePrincipal\x12\x1f.fila.v1.DeletePrincipalRequest\x1a .fila.v1.DeletePrincipalResponse\x12Q\n\x0eListPrincipals\x12\x1e.fila.v1.ListPrincipalsRequest\x1a\x1f.fila.v1.ListPrincipalsResponse\x12<\n\x07SetRole\x12\x17.fila.v1.SetRoleRequest\x1a\x18.fila.v1.SetRoleResponse\x12\x45\n\nDeleteRole\x12\x1a.fila.v1.DeleteRoleRequest\x1a\x1b.fila.v1.DeleteRoleResponse\x12\x42\n\tListRoles\x12\x19.fila.v1.ListRolesRequest\x1a\x1a.fila.v1.ListRolesResponseBD\n\nio.fila.v1P\x01Z\x0e\x66ila/v1;filav1\xa2\x02\x04\x46ILA\xaa\x02\x07\x46ila.V1\xca\x02\x07\x46ila\\V1\xea\x02\x08\x46ila::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fila.v1.auth_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_PRINCIPALINFO_LIMITSENTRY']._loaded_options = None
-  _globals['_PRINCIPALINFO_LIMITSENTRY']._serialized_options = b'8\001'
-  _globals['_SETPRINCIPALREQUEST_LIMITSENTRY']._loaded_options = None
-  _globals['_SETPRINCIPALREQUEST_LIMITSENTRY']._serialized_options = b'8\001'
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\nio.fila.v1P\001Z\016fila/v1;filav1\242\002\004FILA\252\002\007Fila.V1\312\002\007Fila\\V1\352\002\010Fila::V1'
   _globals['_WHOAMIREQUEST']._serialized_start=64
   _globals['_WHOAMIREQUEST']._serialized_end=79
   _globals['_WHOAMIRESPONSE']._serialized_start=82
@@ -64,37 +61,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REMOVECERTIFICATERULERESPONSE']._serialized_start=1355
   _globals['_REMOVECERTIFICATERULERESPONSE']._serialized_end=1386
   _globals['_PRINCIPALINFO']._serialized_start=1389
-  _globals['_PRINCIPALINFO']._serialized_end=1580
-  _globals['_PRINCIPALINFO_LIMITSENTRY']._serialized_start=1535
-  _globals['_PRINCIPALINFO_LIMITSENTRY']._serialized_end=1580
-  _globals['_SETPRINCIPALREQUEST']._serialized_start=1583
-  _globals['_SETPRINCIPALREQUEST']._serialized_end=1738
-  _globals['_SETPRINCIPALREQUEST_LIMITSENTRY']._serialized_start=1535
-  _globals['_SETPRINCIPALREQUEST_LIMITSENTRY']._serialized_end=1580
-  _globals['_SETPRINCIPALRESPONSE']._serialized_start=1740
-  _globals['_SETPRINCIPALRESPONSE']._serialized_end=1762
-  _globals['_DELETEPRINCIPALREQUEST']._serialized_start=1764
-  _globals['_DELETEPRINCIPALREQUEST']._serialized_end=1802
-  _globals['_DELETEPRINCIPALRESPONSE']._serialized_start=1804
-  _globals['_DELETEPRINCIPALRESPONSE']._serialized_end=1886
-  _globals['_LISTPRINCIPALSREQUEST']._serialized_start=1888
-  _globals['_LISTPRINCIPALSREQUEST']._serialized_end=1911
-  _globals['_LISTPRINCIPALSRESPONSE']._serialized_start=1913
-  _globals['_LISTPRINCIPALSRESPONSE']._serialized_end=1981
-  _globals['_ROLEINFO']._serialized_start=1983
-  _globals['_ROLEINFO']._serialized_end=2041
-  _globals['_SETROLEREQUEST']._serialized_start=2043
-  _globals['_SETROLEREQUEST']._serialized_end=2089
-  _globals['_SETROLERESPONSE']._serialized_start=2091
-  _globals['_SETROLERESPONSE']._serialized_end=2108
-  _globals['_DELETEROLEREQUEST']._serialized_start=2110
-  _globals['_DELETEROLEREQUEST']._serialized_end=2143
-  _globals['_DELETEROLERESPONSE']._serialized_start=2145
-  _globals['_DELETEROLERESPONSE']._serialized_end=2165
-  _globals['_LISTROLESREQUEST']._serialized_start=2167
-  _globals['_LISTROLESREQUEST']._serialized_end=2185
-  _globals['_LISTROLESRESPONSE']._serialized_start=2187
-  _globals['_LISTROLESRESPONSE']._serialized_end=2240
-  _globals['_FILAAUTH']._serialized_start=2243
-  _globals['_FILAAUTH']._serialized_end=3328
+  _globals['_PRINCIPALINFO']._serialized_end=1523
+  _globals['_PRINCIPALLIMITS']._serialized_start=1526
+  _globals['_PRINCIPALLIMITS']._serialized_end=1867
+  _globals['_SETPRINCIPALREQUEST']._serialized_start=1869
+  _globals['_SETPRINCIPALREQUEST']._serialized_end=1961
+  _globals['_SETPRINCIPALRESPONSE']._serialized_start=1963
+  _globals['_SETPRINCIPALRESPONSE']._serialized_end=1985
+  _globals['_DELETEPRINCIPALREQUEST']._serialized_start=1987
+  _globals['_DELETEPRINCIPALREQUEST']._serialized_end=2025
+  _globals['_DELETEPRINCIPALRESPONSE']._serialized_start=2027
+  _globals['_DELETEPRINCIPALRESPONSE']._serialized_end=2109
+  _globals['_LISTPRINCIPALSREQUEST']._serialized_start=2111
+  _globals['_LISTPRINCIPALSREQUEST']._serialized_end=2134
+  _globals['_LISTPRINCIPALSRESPONSE']._serialized_start=2136
+  _globals['_LISTPRINCIPALSRESPONSE']._serialized_end=2204
+  _globals['_ROLEINFO']._serialized_start=2206
+  _globals['_ROLEINFO']._serialized_end=2264
+  _globals['_SETROLEREQUEST']._serialized_start=2266
+  _globals['_SETROLEREQUEST']._serialized_end=2312
+  _globals['_SETROLERESPONSE']._serialized_start=2314
+  _globals['_SETROLERESPONSE']._serialized_end=2331
+  _globals['_DELETEROLEREQUEST']._serialized_start=2333
+  _globals['_DELETEROLEREQUEST']._serialized_end=2366
+  _globals['_DELETEROLERESPONSE']._serialized_start=2368
+  _globals['_DELETEROLERESPONSE']._serialized_end=2388
+  _globals['_LISTROLESREQUEST']._serialized_start=2390
+  _globals['_LISTROLESREQUEST']._serialized_end=2408
+  _globals['_LISTROLESRESPONSE']._serialized_start=2410
+  _globals['_LISTROLESRESPONSE']._serialized_end=2463
+  _globals['_FILAAUTH']._serialized_start=2466
+  _globals['_FILAAUTH']._serialized_end=3551
 # @@protoc_insertion_point(module_scope)

@@ -161,13 +161,6 @@ class RemoveCertificateRuleResponse(_message.Message):
 
 class PrincipalInfo(_message.Message):
     __slots__ = ("name", "roles", "created_at", "limits")
-    class LimitsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -175,25 +168,36 @@ class PrincipalInfo(_message.Message):
     name: str
     roles: _containers.RepeatedScalarFieldContainer[str]
     created_at: _timestamp_pb2.Timestamp
-    limits: _containers.ScalarMap[str, int]
-    def __init__(self, name: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    limits: PrincipalLimits
+    def __init__(self, name: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[PrincipalLimits, _Mapping]] = ...) -> None: ...
+
+class PrincipalLimits(_message.Message):
+    __slots__ = ("open_calls", "messages_per_second", "bytes_per_second", "connections", "queues", "queue_max_depth", "queue_max_bytes")
+    OPEN_CALLS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    open_calls: int
+    messages_per_second: int
+    bytes_per_second: int
+    connections: int
+    queues: int
+    queue_max_depth: int
+    queue_max_bytes: int
+    def __init__(self, open_calls: _Optional[int] = ..., messages_per_second: _Optional[int] = ..., bytes_per_second: _Optional[int] = ..., connections: _Optional[int] = ..., queues: _Optional[int] = ..., queue_max_depth: _Optional[int] = ..., queue_max_bytes: _Optional[int] = ...) -> None: ...
 
 class SetPrincipalRequest(_message.Message):
     __slots__ = ("name", "roles", "limits")
-    class LimitsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     name: str
     roles: _containers.RepeatedScalarFieldContainer[str]
-    limits: _containers.ScalarMap[str, int]
-    def __init__(self, name: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., limits: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    limits: PrincipalLimits
+    def __init__(self, name: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[PrincipalLimits, _Mapping]] = ...) -> None: ...
 
 class SetPrincipalResponse(_message.Message):
     __slots__ = ()

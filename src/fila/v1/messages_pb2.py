@@ -16,17 +16,22 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x66ila/v1/messages.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\x01\n\x07Message\x12\n\n\x02id\x18\x01 \x01(\t\x12.\n\x07headers\x18\x02 \x03(\x0b\x32\x1d.fila.v1.Message.HeadersEntry\x12\x0f\n\x07payload\x18\x03 \x01(\x0c\x12*\n\x08metadata\x18\x04 \x01(\x0b\x32\x18.fila.v1.MessageMetadata\x12.\n\ntimestamps\x18\x05 \x01(\x0b\x32\x1a.fila.v1.MessageTimestamps\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xfa\x01\n\x0fMessageMetadata\x12\x14\n\x0c\x66\x61irness_key\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\r\x12\x15\n\rthrottle_keys\x18\x03 \x03(\t\x12\x15\n\rattempt_count\x18\x04 \x01(\r\x12\x10\n\x08queue_id\x18\x05 \x01(\t\x12\x10\n\x08priority\x18\x06 \x01(\r\x12\x0c\n\x04\x63ost\x18\x07 \x01(\r\x12\x10\n\x08lease_id\x18\x08 \x01(\t\x12(\n\x0b\x64\x65\x61\x64_letter\x18\t \x01(\x0b\x32\x13.fila.v1.DeadLetter\x12%\n\tisolation\x18\n \x01(\x0e\x32\x12.fila.v1.Isolation\"\x89\x01\n\nDeadLetter\x12\x14\n\x0csource_queue\x18\x01 \x01(\t\x12+\n\x07\x64ied_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12(\n\x08\x61ttempts\x18\x04 \x03(\x0b\x32\x16.fila.v1.FailedAttempt\"l\n\rFailedAttempt\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\r\x12-\n\tfailed_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\r\n\x05\x65rror\x18\x04 \x01(\t\"s\n\x11MessageTimestamps\x12/\n\x0b\x65nqueued_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tleased_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"&\n\x05\x45rror\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t*O\n\tIsolation\x12\x12\n\x0eISOLATION_NONE\x10\x00\x12\x15\n\x11ISOLATION_SUSPECT\x10\x01\x12\x17\n\x13ISOLATION_CONFIRMED\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x66ila/v1/messages.proto\x12\x07\x66ila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\x01\n\x07Message\x12\n\n\x02id\x18\x01 \x01(\t\x12.\n\x07headers\x18\x02 \x03(\x0b\x32\x1d.fila.v1.Message.HeadersEntry\x12\x0f\n\x07payload\x18\x03 \x01(\x0c\x12*\n\x08metadata\x18\x04 \x01(\x0b\x32\x18.fila.v1.MessageMetadata\x12.\n\ntimestamps\x18\x05 \x01(\x0b\x32\x1a.fila.v1.MessageTimestamps\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xfa\x01\n\x0fMessageMetadata\x12\x14\n\x0c\x66\x61irness_key\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\r\x12\x15\n\rthrottle_keys\x18\x03 \x03(\t\x12\x15\n\rattempt_count\x18\x04 \x01(\r\x12\x10\n\x08queue_id\x18\x05 \x01(\t\x12\x10\n\x08priority\x18\x06 \x01(\r\x12\x0c\n\x04\x63ost\x18\x07 \x01(\r\x12\x10\n\x08lease_id\x18\x08 \x01(\t\x12(\n\x0b\x64\x65\x61\x64_letter\x18\t \x01(\x0b\x32\x13.fila.v1.DeadLetter\x12%\n\tisolation\x18\n \x01(\x0e\x32\x12.fila.v1.Isolation\"\xa4\x01\n\nDeadLetter\x12\x14\n\x0csource_queue\x18\x01 \x01(\t\x12+\n\x07\x64ied_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x06reason\x18\x03 \x01(\x0e\x32\x19.fila.v1.DeadLetterReason\x12(\n\x08\x61ttempts\x18\x04 \x03(\x0b\x32\x16.fila.v1.FailedAttempt\"\x81\x01\n\rFailedAttempt\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\r\x12-\n\tfailed_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12!\n\x04kind\x18\x03 \x01(\x0e\x32\x13.fila.v1.AttemptEnd\x12\r\n\x05\x65rror\x18\x04 \x01(\t\"s\n\x11MessageTimestamps\x12/\n\x0b\x65nqueued_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tleased_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*V\n\tIsolation\x12\x19\n\x15ISOLATION_UNSPECIFIED\x10\x00\x12\x15\n\x11ISOLATION_SUSPECT\x10\x01\x12\x17\n\x13ISOLATION_CONFIRMED\x10\x02*\x9f\x01\n\x10\x44\x65\x61\x64LetterReason\x12\"\n\x1e\x44\x45\x41\x44_LETTER_REASON_UNSPECIFIED\x10\x00\x12#\n\x1f\x44\x45\x41\x44_LETTER_REASON_MAX_ATTEMPTS\x10\x01\x12!\n\x1d\x44\x45\x41\x44_LETTER_REASON_ON_FAILURE\x10\x02\x12\x1f\n\x1b\x44\x45\x41\x44_LETTER_REASON_REJECTED\x10\x03*\xa6\x01\n\nAttemptEnd\x12\x1b\n\x17\x41TTEMPT_END_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41TTEMPT_END_NACKED\x10\x01\x12\x17\n\x13\x41TTEMPT_END_EXPIRED\x10\x02\x12\x18\n\x14\x41TTEMPT_END_RETURNED\x10\x03\x12\x14\n\x10\x41TTEMPT_END_LOST\x10\x04\x12\x1a\n\x16\x41TTEMPT_END_LOST_ALONE\x10\x05\x42\x44\n\nio.fila.v1P\x01Z\x0e\x66ila/v1;filav1\xa2\x02\x04\x46ILA\xaa\x02\x07\x46ila.V1\xca\x02\x07\x46ila\\V1\xea\x02\x08\x46ila::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fila.v1.messages_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\nio.fila.v1P\001Z\016fila/v1;filav1\242\002\004FILA\252\002\007Fila.V1\312\002\007Fila\\V1\352\002\010Fila::V1'
   _globals['_MESSAGE_HEADERSENTRY']._loaded_options = None
   _globals['_MESSAGE_HEADERSENTRY']._serialized_options = b'8\001'
-  _globals['_ISOLATION']._serialized_start=957
-  _globals['_ISOLATION']._serialized_end=1036
+  _globals['_ISOLATION']._serialized_start=966
+  _globals['_ISOLATION']._serialized_end=1052
+  _globals['_DEADLETTERREASON']._serialized_start=1055
+  _globals['_DEADLETTERREASON']._serialized_end=1214
+  _globals['_ATTEMPTEND']._serialized_start=1217
+  _globals['_ATTEMPTEND']._serialized_end=1383
   _globals['_MESSAGE']._serialized_start=69
   _globals['_MESSAGE']._serialized_end=295
   _globals['_MESSAGE_HEADERSENTRY']._serialized_start=249
@@ -34,11 +39,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MESSAGEMETADATA']._serialized_start=298
   _globals['_MESSAGEMETADATA']._serialized_end=548
   _globals['_DEADLETTER']._serialized_start=551
-  _globals['_DEADLETTER']._serialized_end=688
-  _globals['_FAILEDATTEMPT']._serialized_start=690
-  _globals['_FAILEDATTEMPT']._serialized_end=798
-  _globals['_MESSAGETIMESTAMPS']._serialized_start=800
-  _globals['_MESSAGETIMESTAMPS']._serialized_end=915
-  _globals['_ERROR']._serialized_start=917
-  _globals['_ERROR']._serialized_end=955
+  _globals['_DEADLETTER']._serialized_end=715
+  _globals['_FAILEDATTEMPT']._serialized_start=718
+  _globals['_FAILEDATTEMPT']._serialized_end=847
+  _globals['_MESSAGETIMESTAMPS']._serialized_start=849
+  _globals['_MESSAGETIMESTAMPS']._serialized_end=964
 # @@protoc_insertion_point(module_scope)

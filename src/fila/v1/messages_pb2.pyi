@@ -12,12 +12,38 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 class Isolation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
-    ISOLATION_NONE: _ClassVar[Isolation]
+    ISOLATION_UNSPECIFIED: _ClassVar[Isolation]
     ISOLATION_SUSPECT: _ClassVar[Isolation]
     ISOLATION_CONFIRMED: _ClassVar[Isolation]
-ISOLATION_NONE: Isolation
+
+class DeadLetterReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DEAD_LETTER_REASON_UNSPECIFIED: _ClassVar[DeadLetterReason]
+    DEAD_LETTER_REASON_MAX_ATTEMPTS: _ClassVar[DeadLetterReason]
+    DEAD_LETTER_REASON_ON_FAILURE: _ClassVar[DeadLetterReason]
+    DEAD_LETTER_REASON_REJECTED: _ClassVar[DeadLetterReason]
+
+class AttemptEnd(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ATTEMPT_END_UNSPECIFIED: _ClassVar[AttemptEnd]
+    ATTEMPT_END_NACKED: _ClassVar[AttemptEnd]
+    ATTEMPT_END_EXPIRED: _ClassVar[AttemptEnd]
+    ATTEMPT_END_RETURNED: _ClassVar[AttemptEnd]
+    ATTEMPT_END_LOST: _ClassVar[AttemptEnd]
+    ATTEMPT_END_LOST_ALONE: _ClassVar[AttemptEnd]
+ISOLATION_UNSPECIFIED: Isolation
 ISOLATION_SUSPECT: Isolation
 ISOLATION_CONFIRMED: Isolation
+DEAD_LETTER_REASON_UNSPECIFIED: DeadLetterReason
+DEAD_LETTER_REASON_MAX_ATTEMPTS: DeadLetterReason
+DEAD_LETTER_REASON_ON_FAILURE: DeadLetterReason
+DEAD_LETTER_REASON_REJECTED: DeadLetterReason
+ATTEMPT_END_UNSPECIFIED: AttemptEnd
+ATTEMPT_END_NACKED: AttemptEnd
+ATTEMPT_END_EXPIRED: AttemptEnd
+ATTEMPT_END_RETURNED: AttemptEnd
+ATTEMPT_END_LOST: AttemptEnd
+ATTEMPT_END_LOST_ALONE: AttemptEnd
 
 class Message(_message.Message):
     __slots__ = ("id", "headers", "payload", "metadata", "timestamps")
@@ -72,9 +98,9 @@ class DeadLetter(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     source_queue: str
     died_at: _timestamp_pb2.Timestamp
-    reason: str
+    reason: DeadLetterReason
     attempts: _containers.RepeatedCompositeFieldContainer[FailedAttempt]
-    def __init__(self, source_queue: _Optional[str] = ..., died_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., attempts: _Optional[_Iterable[_Union[FailedAttempt, _Mapping]]] = ...) -> None: ...
+    def __init__(self, source_queue: _Optional[str] = ..., died_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[_Union[DeadLetterReason, str]] = ..., attempts: _Optional[_Iterable[_Union[FailedAttempt, _Mapping]]] = ...) -> None: ...
 
 class FailedAttempt(_message.Message):
     __slots__ = ("attempt", "failed_at", "kind", "error")
@@ -84,9 +110,9 @@ class FailedAttempt(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     attempt: int
     failed_at: _timestamp_pb2.Timestamp
-    kind: str
+    kind: AttemptEnd
     error: str
-    def __init__(self, attempt: _Optional[int] = ..., failed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
+    def __init__(self, attempt: _Optional[int] = ..., failed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[_Union[AttemptEnd, str]] = ..., error: _Optional[str] = ...) -> None: ...
 
 class MessageTimestamps(_message.Message):
     __slots__ = ("enqueued_at", "leased_at")
@@ -95,11 +121,3 @@ class MessageTimestamps(_message.Message):
     enqueued_at: _timestamp_pb2.Timestamp
     leased_at: _timestamp_pb2.Timestamp
     def __init__(self, enqueued_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., leased_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
-
-class Error(_message.Message):
-    __slots__ = ("code", "message")
-    CODE_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    code: int
-    message: str
-    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...

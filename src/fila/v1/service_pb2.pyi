@@ -1,5 +1,6 @@
 import datetime
 
+from fila.v1 import errors_pb2 as _errors_pb2
 from fila.v1 import messages_pb2 as _messages_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -11,14 +12,123 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FEATURE_UNSPECIFIED: _ClassVar[Feature]
+    FEATURE_CLAIMS: _ClassVar[Feature]
+    FEATURE_TRANSACTIONS: _ClassVar[Feature]
+    FEATURE_HOOKS: _ClassVar[Feature]
+    FEATURE_JOURNAL: _ClassVar[Feature]
+    FEATURE_PARTS: _ClassVar[Feature]
+
 class ClaimState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     CLAIM_STATE_UNSPECIFIED: _ClassVar[ClaimState]
     CLAIM_STATE_OPEN: _ClassVar[ClaimState]
     CLAIM_STATE_EXPIRED: _ClassVar[ClaimState]
+FEATURE_UNSPECIFIED: Feature
+FEATURE_CLAIMS: Feature
+FEATURE_TRANSACTIONS: Feature
+FEATURE_HOOKS: Feature
+FEATURE_JOURNAL: Feature
+FEATURE_PARTS: Feature
 CLAIM_STATE_UNSPECIFIED: ClaimState
 CLAIM_STATE_OPEN: ClaimState
 CLAIM_STATE_EXPIRED: ClaimState
+
+class DescribeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeResponse(_message.Message):
+    __slots__ = ("version", "features", "limits", "memory")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    features: _containers.RepeatedScalarFieldContainer[Feature]
+    limits: Limits
+    memory: Memory
+    def __init__(self, version: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., memory: _Optional[_Union[Memory, _Mapping]] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("max_payload_bytes", "max_headers", "max_header_bytes", "max_name_bytes", "max_key_bytes", "max_batch_messages", "max_request_bytes", "max_response_bytes", "max_in_flight", "max_delay_ms", "max_claim_messages")
+    MAX_PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    MAX_HEADER_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_NAME_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_KEY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_BATCH_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    MAX_REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_RESPONSE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    MAX_DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CLAIM_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    max_payload_bytes: int
+    max_headers: int
+    max_header_bytes: int
+    max_name_bytes: int
+    max_key_bytes: int
+    max_batch_messages: int
+    max_request_bytes: int
+    max_response_bytes: int
+    max_in_flight: int
+    max_delay_ms: int
+    max_claim_messages: int
+    def __init__(self, max_payload_bytes: _Optional[int] = ..., max_headers: _Optional[int] = ..., max_header_bytes: _Optional[int] = ..., max_name_bytes: _Optional[int] = ..., max_key_bytes: _Optional[int] = ..., max_batch_messages: _Optional[int] = ..., max_request_bytes: _Optional[int] = ..., max_response_bytes: _Optional[int] = ..., max_in_flight: _Optional[int] = ..., max_delay_ms: _Optional[int] = ..., max_claim_messages: _Optional[int] = ...) -> None: ...
+
+class Memory(_message.Message):
+    __slots__ = ("producer_batches", "producer_ms", "producers", "dedup_window_ms")
+    PRODUCER_BATCHES_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_MS_FIELD_NUMBER: _ClassVar[int]
+    PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    DEDUP_WINDOW_MS_FIELD_NUMBER: _ClassVar[int]
+    producer_batches: int
+    producer_ms: int
+    producers: int
+    dedup_window_ms: int
+    def __init__(self, producer_batches: _Optional[int] = ..., producer_ms: _Optional[int] = ..., producers: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ...) -> None: ...
+
+class GetClusterMapRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetClusterMapResponse(_message.Message):
+    __slots__ = ("map",)
+    MAP_FIELD_NUMBER: _ClassVar[int]
+    map: ClusterMap
+    def __init__(self, map: _Optional[_Union[ClusterMap, _Mapping]] = ...) -> None: ...
+
+class ClusterMap(_message.Message):
+    __slots__ = ("version", "members", "owners", "placements", "self")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    SELF_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    members: _containers.RepeatedCompositeFieldContainer[Member]
+    owners: _containers.RepeatedScalarFieldContainer[int]
+    placements: _containers.RepeatedCompositeFieldContainer[Placement]
+    self: int
+    def __init__(self_, version: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., owners: _Optional[_Iterable[int]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., self: _Optional[int] = ...) -> None: ...
+
+class Member(_message.Message):
+    __slots__ = ("id", "address")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    address: str
+    def __init__(self, id: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+
+class Placement(_message.Message):
+    __slots__ = ("queue", "shard")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    shard: int
+    def __init__(self, queue: _Optional[str] = ..., shard: _Optional[int] = ...) -> None: ...
 
 class EnqueueRequest(_message.Message):
     __slots__ = ("queue", "headers", "payload", "delay_ms", "priority", "dedup_key")
@@ -44,50 +154,46 @@ class EnqueueRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., delay_ms: _Optional[int] = ..., priority: _Optional[int] = ..., dedup_key: _Optional[str] = ...) -> None: ...
 
 class EnqueueResponse(_message.Message):
-    __slots__ = ("message_id",)
+    __slots__ = ("message_id", "duplicate")
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATE_FIELD_NUMBER: _ClassVar[int]
     message_id: str
-    def __init__(self, message_id: _Optional[str] = ...) -> None: ...
+    duplicate: bool
+    def __init__(self, message_id: _Optional[str] = ..., duplicate: _Optional[bool] = ...) -> None: ...
 
 class EnqueueBatchRequest(_message.Message):
-    __slots__ = ("messages", "producer_id", "sequence", "queue")
+    __slots__ = ("messages", "producer_id", "sequence", "queue", "producer_epoch")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[EnqueueRequest]
     producer_id: str
     sequence: int
     queue: str
-    def __init__(self, messages: _Optional[_Iterable[_Union[EnqueueRequest, _Mapping]]] = ..., producer_id: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ...) -> None: ...
-
-class EncodedEnqueueBatch(_message.Message):
-    __slots__ = ("messages", "producer_id", "sequence", "queue")
-    MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
-    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    messages: _containers.RepeatedScalarFieldContainer[bytes]
-    producer_id: str
-    sequence: int
-    queue: str
-    def __init__(self, messages: _Optional[_Iterable[bytes]] = ..., producer_id: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ...) -> None: ...
+    producer_epoch: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[EnqueueRequest, _Mapping]]] = ..., producer_id: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ..., producer_epoch: _Optional[int] = ...) -> None: ...
 
 class EnqueueBatchResponse(_message.Message):
-    __slots__ = ("results", "sequence")
+    __slots__ = ("results", "sequence", "error")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[EnqueueResult]
     sequence: int
-    def __init__(self, results: _Optional[_Iterable[_Union[EnqueueResult, _Mapping]]] = ..., sequence: _Optional[int] = ...) -> None: ...
+    error: _errors_pb2.Error
+    def __init__(self, results: _Optional[_Iterable[_Union[EnqueueResult, _Mapping]]] = ..., sequence: _Optional[int] = ..., error: _Optional[_Union[_errors_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class EnqueueResult(_message.Message):
-    __slots__ = ("message_id", "error")
+    __slots__ = ("message_id", "error", "duplicate")
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATE_FIELD_NUMBER: _ClassVar[int]
     message_id: str
-    error: _messages_pb2.Error
-    def __init__(self, message_id: _Optional[str] = ..., error: _Optional[_Union[_messages_pb2.Error, _Mapping]] = ...) -> None: ...
+    error: _errors_pb2.Error
+    duplicate: bool
+    def __init__(self, message_id: _Optional[str] = ..., error: _Optional[_Union[_errors_pb2.Error, _Mapping]] = ..., duplicate: _Optional[bool] = ...) -> None: ...
 
 class LeaseRequest(_message.Message):
     __slots__ = ("queue", "max_in_flight")
@@ -108,12 +214,24 @@ class ConsumeRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_in_flight: _Optional[int] = ..., handed: _Optional[int] = ...) -> None: ...
 
 class LeaseResponse(_message.Message):
-    __slots__ = ("messages", "visibility_timeout_ms")
+    __slots__ = ("messages", "visibility_timeout_ms", "active_weight")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
     visibility_timeout_ms: int
-    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., visibility_timeout_ms: _Optional[int] = ...) -> None: ...
+    active_weight: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., visibility_timeout_ms: _Optional[int] = ..., active_weight: _Optional[int] = ...) -> None: ...
+
+class ConsumeResponse(_message.Message):
+    __slots__ = ("messages", "visibility_timeout_ms", "active_weight")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
+    visibility_timeout_ms: int
+    active_weight: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., visibility_timeout_ms: _Optional[int] = ..., active_weight: _Optional[int] = ...) -> None: ...
 
 class AckRequest(_message.Message):
     __slots__ = ("queue", "message_id", "lease_id")
@@ -202,24 +320,24 @@ class ExtendGroup(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., lease_id: _Optional[str] = ..., message_ids: _Optional[_Iterable[str]] = ..., extend_ms: _Optional[int] = ...) -> None: ...
 
 class SettleResponse(_message.Message):
-    __slots__ = ("sequence", "failures")
+    __slots__ = ("sequence", "failures", "error")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FAILURES_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     failures: _containers.RepeatedCompositeFieldContainer[SettleFailure]
-    def __init__(self, sequence: _Optional[int] = ..., failures: _Optional[_Iterable[_Union[SettleFailure, _Mapping]]] = ...) -> None: ...
+    error: _errors_pb2.Error
+    def __init__(self, sequence: _Optional[int] = ..., failures: _Optional[_Iterable[_Union[SettleFailure, _Mapping]]] = ..., error: _Optional[_Union[_errors_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class SettleFailure(_message.Message):
-    __slots__ = ("queue", "message_id", "error", "message_gone")
+    __slots__ = ("queue", "message_id", "error")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
-    MESSAGE_GONE_FIELD_NUMBER: _ClassVar[int]
     queue: str
     message_id: str
-    error: _messages_pb2.Error
-    message_gone: bool
-    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[_Union[_messages_pb2.Error, _Mapping]] = ..., message_gone: _Optional[bool] = ...) -> None: ...
+    error: _errors_pb2.Error
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[_Union[_errors_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class ClaimRequest(_message.Message):
     __slots__ = ("queue", "group", "after", "max_messages", "lease_ms", "epoch", "cap", "wait_ms")
@@ -434,24 +552,6 @@ class StageEnqueueRequest(_message.Message):
     queue: str
     ttl_ms: int
     def __init__(self, messages: _Optional[_Iterable[_Union[EnqueueRequest, _Mapping]]] = ..., producer: _Optional[str] = ..., transaction: _Optional[int] = ..., part: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
-
-class EncodedStageEnqueue(_message.Message):
-    __slots__ = ("messages", "producer", "transaction", "part", "sequence", "queue", "ttl_ms")
-    MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    PRODUCER_FIELD_NUMBER: _ClassVar[int]
-    TRANSACTION_FIELD_NUMBER: _ClassVar[int]
-    PART_FIELD_NUMBER: _ClassVar[int]
-    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    TTL_MS_FIELD_NUMBER: _ClassVar[int]
-    messages: _containers.RepeatedScalarFieldContainer[bytes]
-    producer: str
-    transaction: int
-    part: str
-    sequence: int
-    queue: str
-    ttl_ms: int
-    def __init__(self, messages: _Optional[_Iterable[bytes]] = ..., producer: _Optional[str] = ..., transaction: _Optional[int] = ..., part: _Optional[str] = ..., sequence: _Optional[int] = ..., queue: _Optional[str] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
 
 class StageEnqueueResponse(_message.Message):
     __slots__ = ("committed",)

@@ -34,6 +34,16 @@ class FilaServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.Describe = channel.unary_unary(
+                '/fila.v1.FilaService/Describe',
+                request_serializer=fila_dot_v1_dot_service__pb2.DescribeRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.DescribeResponse.FromString,
+                _registered_method=True)
+        self.GetClusterMap = channel.unary_unary(
+                '/fila.v1.FilaService/GetClusterMap',
+                request_serializer=fila_dot_v1_dot_service__pb2.GetClusterMapRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.GetClusterMapResponse.FromString,
+                _registered_method=True)
         self.Enqueue = channel.unary_unary(
                 '/fila.v1.FilaService/Enqueue',
                 request_serializer=fila_dot_v1_dot_service__pb2.EnqueueRequest.SerializeToString,
@@ -57,7 +67,7 @@ class FilaServiceStub:
         self.Consume = channel.stream_stream(
                 '/fila.v1.FilaService/Consume',
                 request_serializer=fila_dot_v1_dot_service__pb2.ConsumeRequest.SerializeToString,
-                response_deserializer=fila_dot_v1_dot_service__pb2.LeaseResponse.FromString,
+                response_deserializer=fila_dot_v1_dot_service__pb2.ConsumeResponse.FromString,
                 _registered_method=True)
         self.Ack = channel.unary_unary(
                 '/fila.v1.FilaService/Ack',
@@ -134,6 +144,24 @@ class FilaServiceStub:
 class FilaServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
+    def Describe(self, request, context):
+        """What this server is: version, features, limits, and how long it remembers. For every caller that has a valid key.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetClusterMap(self, request, context):
+        """Who has which queue. A server without a cluster answers a map of one member.
+
+        Every member takes every call, and passes on what is not its own. Such an answer has the trailers `fila-owner`, the
+        address of the member to ask directly the next time, and `fila-map`, the version of the map. A member that cannot
+        pass a call on refuses it (ERROR_KIND_NOT_OWNER), with the same trailers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Enqueue(self, request, context):
         """Enqueues one message. Answers when the message is durable.
         """
@@ -149,7 +177,9 @@ class FilaServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EnqueueStream(self, request_iterator, context):
-        """The fast way to produce: many batches in flight, answered in order.
+        """The fast way to produce: many batches in flight, answered in order. Response headers come at once. A batch that is
+        refused is answered with its `error`, and the stream goes on; it ends with UNAVAILABLE or UNAUTHENTICATED when no
+        later batch could succeed on it either.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -171,7 +201,9 @@ class FilaServiceServicer:
         """As `Lease`, for a client that prefetches and reports which messages its application was handed. Messages that were
         not handed go back without counting an attempt, however the stream ends. Messages that were handed and not settled
         - go back and count an attempt when the caller cancels the call, or when its connection is lost;
-        - stay leased, until they are settled or their lease ends, when the caller half-closes the stream.
+        - stay leased, until they are settled or their lease ends, when the caller half-closes the stream. The broker
+        delivers no more and ends the stream with OK: stop, and let the application finish.
+        The caller may change its credit (`max_in_flight`) at any time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -199,7 +231,7 @@ class FilaServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Settle(self, request_iterator, context):
-        """The fast way to settle: many batches in flight, answered in order.
+        """The fast way to settle: many batches in flight, answered in order. Headers and refusals as in `EnqueueStream`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -285,6 +317,16 @@ class FilaServiceServicer:
 
 def add_FilaServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'Describe': grpc.unary_unary_rpc_method_handler(
+                    servicer.Describe,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.DescribeRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.DescribeResponse.SerializeToString,
+            ),
+            'GetClusterMap': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetClusterMap,
+                    request_deserializer=fila_dot_v1_dot_service__pb2.GetClusterMapRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.GetClusterMapResponse.SerializeToString,
+            ),
             'Enqueue': grpc.unary_unary_rpc_method_handler(
                     servicer.Enqueue,
                     request_deserializer=fila_dot_v1_dot_service__pb2.EnqueueRequest.FromString,
@@ -308,7 +350,7 @@ def add_FilaServiceServicer_to_server(servicer, server):
             'Consume': grpc.stream_stream_rpc_method_handler(
                     servicer.Consume,
                     request_deserializer=fila_dot_v1_dot_service__pb2.ConsumeRequest.FromString,
-                    response_serializer=fila_dot_v1_dot_service__pb2.LeaseResponse.SerializeToString,
+                    response_serializer=fila_dot_v1_dot_service__pb2.ConsumeResponse.SerializeToString,
             ),
             'Ack': grpc.unary_unary_rpc_method_handler(
                     servicer.Ack,
@@ -390,6 +432,60 @@ def add_FilaServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class FilaService:
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def Describe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/Describe',
+            fila_dot_v1_dot_service__pb2.DescribeRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.DescribeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetClusterMap(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaService/GetClusterMap',
+            fila_dot_v1_dot_service__pb2.GetClusterMapRequest.SerializeToString,
+            fila_dot_v1_dot_service__pb2.GetClusterMapResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def Enqueue(request,
@@ -515,7 +611,7 @@ class FilaService:
             target,
             '/fila.v1.FilaService/Consume',
             fila_dot_v1_dot_service__pb2.ConsumeRequest.SerializeToString,
-            fila_dot_v1_dot_service__pb2.LeaseResponse.FromString,
+            fila_dot_v1_dot_service__pb2.ConsumeResponse.FromString,
             options,
             channel_credentials,
             insecure,

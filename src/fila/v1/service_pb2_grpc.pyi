@@ -31,12 +31,24 @@ class FilaServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> FilaServiceAsyncStub: ...
+    Describe: _grpc.UnaryUnaryMultiCallable[_service_pb2.DescribeRequest, _service_pb2.DescribeResponse]
+    """What this server is: version, features, limits, and how long it remembers. For every caller that has a valid key."""
+    GetClusterMap: _grpc.UnaryUnaryMultiCallable[_service_pb2.GetClusterMapRequest, _service_pb2.GetClusterMapResponse]
+    """Who has which queue. A server without a cluster answers a map of one member.
+
+    Every member takes every call, and passes on what is not its own. Such an answer has the trailers `fila-owner`, the
+    address of the member to ask directly the next time, and `fila-map`, the version of the map. A member that cannot
+    pass a call on refuses it (ERROR_KIND_NOT_OWNER), with the same trailers.
+    """
     Enqueue: _grpc.UnaryUnaryMultiCallable[_service_pb2.EnqueueRequest, _service_pb2.EnqueueResponse]
     """Enqueues one message. Answers when the message is durable."""
     EnqueueBatch: _grpc.UnaryUnaryMultiCallable[_service_pb2.EnqueueBatchRequest, _service_pb2.EnqueueBatchResponse]
     """Enqueues a batch. Each message succeeds or fails by itself; those that succeed become durable in one write."""
     EnqueueStream: _grpc.StreamStreamMultiCallable[_service_pb2.EnqueueBatchRequest, _service_pb2.EnqueueBatchResponse]
-    """The fast way to produce: many batches in flight, answered in order."""
+    """The fast way to produce: many batches in flight, answered in order. Response headers come at once. A batch that is
+    refused is answered with its `error`, and the stream goes on; it ends with UNAVAILABLE or UNAUTHENTICATED when no
+    later batch could succeed on it either.
+    """
     Lease: _grpc.UnaryStreamMultiCallable[_service_pb2.LeaseRequest, _service_pb2.LeaseResponse]
     """Delivers messages while the stream is open, with at most `max_in_flight` unsettled at a time. Closing the stream
     returns unsettled messages to the queue at once. The initial metadata `fila-visibility-timeout-ms` is the queue's
@@ -45,11 +57,13 @@ class FilaServiceStub:
     The broker does not know which messages the application was handed, so it counts all delivered messages as handed.
     With `Consume` it knows.
     """
-    Consume: _grpc.StreamStreamMultiCallable[_service_pb2.ConsumeRequest, _service_pb2.LeaseResponse]
+    Consume: _grpc.StreamStreamMultiCallable[_service_pb2.ConsumeRequest, _service_pb2.ConsumeResponse]
     """As `Lease`, for a client that prefetches and reports which messages its application was handed. Messages that were
     not handed go back without counting an attempt, however the stream ends. Messages that were handed and not settled
       - go back and count an attempt when the caller cancels the call, or when its connection is lost;
-      - stay leased, until they are settled or their lease ends, when the caller half-closes the stream.
+      - stay leased, until they are settled or their lease ends, when the caller half-closes the stream. The broker
+        delivers no more and ends the stream with OK: stop, and let the application finish.
+    The caller may change its credit (`max_in_flight`) at any time.
     """
     Ack: _grpc.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
@@ -58,7 +72,7 @@ class FilaServiceStub:
     ExtendLease: _grpc.UnaryUnaryMultiCallable[_service_pb2.ExtendLeaseRequest, _service_pb2.ExtendLeaseResponse]
     """Moves the end of a lease. NOT_FOUND when no such lease is held."""
     Settle: _grpc.StreamStreamMultiCallable[_service_pb2.SettleRequest, _service_pb2.SettleResponse]
-    """The fast way to settle: many batches in flight, answered in order."""
+    """The fast way to settle: many batches in flight, answered in order. Headers and refusals as in `EnqueueStream`."""
     Claim: _grpc.UnaryUnaryMultiCallable[_service_pb2.ClaimRequest, _service_pb2.ClaimResponse]
     """Claims, for readers that must be able to read the same messages again, such as stream processors: docs/claims.md.
 
@@ -94,12 +108,24 @@ class FilaServiceStub:
 @_typing.type_check_only
 class FilaServiceAsyncStub(FilaServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
+    Describe: _aio.UnaryUnaryMultiCallable[_service_pb2.DescribeRequest, _service_pb2.DescribeResponse]  # type: ignore[assignment]
+    """What this server is: version, features, limits, and how long it remembers. For every caller that has a valid key."""
+    GetClusterMap: _aio.UnaryUnaryMultiCallable[_service_pb2.GetClusterMapRequest, _service_pb2.GetClusterMapResponse]  # type: ignore[assignment]
+    """Who has which queue. A server without a cluster answers a map of one member.
+
+    Every member takes every call, and passes on what is not its own. Such an answer has the trailers `fila-owner`, the
+    address of the member to ask directly the next time, and `fila-map`, the version of the map. A member that cannot
+    pass a call on refuses it (ERROR_KIND_NOT_OWNER), with the same trailers.
+    """
     Enqueue: _aio.UnaryUnaryMultiCallable[_service_pb2.EnqueueRequest, _service_pb2.EnqueueResponse]  # type: ignore[assignment]
     """Enqueues one message. Answers when the message is durable."""
     EnqueueBatch: _aio.UnaryUnaryMultiCallable[_service_pb2.EnqueueBatchRequest, _service_pb2.EnqueueBatchResponse]  # type: ignore[assignment]
     """Enqueues a batch. Each message succeeds or fails by itself; those that succeed become durable in one write."""
     EnqueueStream: _aio.StreamStreamMultiCallable[_service_pb2.EnqueueBatchRequest, _service_pb2.EnqueueBatchResponse]  # type: ignore[assignment]
-    """The fast way to produce: many batches in flight, answered in order."""
+    """The fast way to produce: many batches in flight, answered in order. Response headers come at once. A batch that is
+    refused is answered with its `error`, and the stream goes on; it ends with UNAVAILABLE or UNAUTHENTICATED when no
+    later batch could succeed on it either.
+    """
     Lease: _aio.UnaryStreamMultiCallable[_service_pb2.LeaseRequest, _service_pb2.LeaseResponse]  # type: ignore[assignment]
     """Delivers messages while the stream is open, with at most `max_in_flight` unsettled at a time. Closing the stream
     returns unsettled messages to the queue at once. The initial metadata `fila-visibility-timeout-ms` is the queue's
@@ -108,11 +134,13 @@ class FilaServiceAsyncStub(FilaServiceStub):
     The broker does not know which messages the application was handed, so it counts all delivered messages as handed.
     With `Consume` it knows.
     """
-    Consume: _aio.StreamStreamMultiCallable[_service_pb2.ConsumeRequest, _service_pb2.LeaseResponse]  # type: ignore[assignment]
+    Consume: _aio.StreamStreamMultiCallable[_service_pb2.ConsumeRequest, _service_pb2.ConsumeResponse]  # type: ignore[assignment]
     """As `Lease`, for a client that prefetches and reports which messages its application was handed. Messages that were
     not handed go back without counting an attempt, however the stream ends. Messages that were handed and not settled
       - go back and count an attempt when the caller cancels the call, or when its connection is lost;
-      - stay leased, until they are settled or their lease ends, when the caller half-closes the stream.
+      - stay leased, until they are settled or their lease ends, when the caller half-closes the stream. The broker
+        delivers no more and ends the stream with OK: stop, and let the application finish.
+    The caller may change its credit (`max_in_flight`) at any time.
     """
     Ack: _aio.UnaryUnaryMultiCallable[_service_pb2.AckRequest, _service_pb2.AckResponse]  # type: ignore[assignment]
     """Removes a delivered message for good. NOT_FOUND when no such lease is held."""
@@ -121,7 +149,7 @@ class FilaServiceAsyncStub(FilaServiceStub):
     ExtendLease: _aio.UnaryUnaryMultiCallable[_service_pb2.ExtendLeaseRequest, _service_pb2.ExtendLeaseResponse]  # type: ignore[assignment]
     """Moves the end of a lease. NOT_FOUND when no such lease is held."""
     Settle: _aio.StreamStreamMultiCallable[_service_pb2.SettleRequest, _service_pb2.SettleResponse]  # type: ignore[assignment]
-    """The fast way to settle: many batches in flight, answered in order."""
+    """The fast way to settle: many batches in flight, answered in order. Headers and refusals as in `EnqueueStream`."""
     Claim: _aio.UnaryUnaryMultiCallable[_service_pb2.ClaimRequest, _service_pb2.ClaimResponse]  # type: ignore[assignment]
     """Claims, for readers that must be able to read the same messages again, such as stream processors: docs/claims.md.
 
@@ -156,6 +184,27 @@ class FilaServiceAsyncStub(FilaServiceStub):
 
 class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
+    def Describe(
+        self,
+        request: _service_pb2.DescribeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.DescribeResponse, _abc.Awaitable[_service_pb2.DescribeResponse]]:
+        """What this server is: version, features, limits, and how long it remembers. For every caller that has a valid key."""
+
+    @_abc_1.abstractmethod
+    def GetClusterMap(
+        self,
+        request: _service_pb2.GetClusterMapRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.GetClusterMapResponse, _abc.Awaitable[_service_pb2.GetClusterMapResponse]]:
+        """Who has which queue. A server without a cluster answers a map of one member.
+
+        Every member takes every call, and passes on what is not its own. Such an answer has the trailers `fila-owner`, the
+        address of the member to ask directly the next time, and `fila-map`, the version of the map. A member that cannot
+        pass a call on refuses it (ERROR_KIND_NOT_OWNER), with the same trailers.
+        """
+
+    @_abc_1.abstractmethod
     def Enqueue(
         self,
         request: _service_pb2.EnqueueRequest,
@@ -177,7 +226,10 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_service_pb2.EnqueueBatchRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.EnqueueBatchResponse], _abc.AsyncIterator[_service_pb2.EnqueueBatchResponse]]:
-        """The fast way to produce: many batches in flight, answered in order."""
+        """The fast way to produce: many batches in flight, answered in order. Response headers come at once. A batch that is
+        refused is answered with its `error`, and the stream goes on; it ends with UNAVAILABLE or UNAUTHENTICATED when no
+        later batch could succeed on it either.
+        """
 
     @_abc_1.abstractmethod
     def Lease(
@@ -198,11 +250,13 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request_iterator: _MaybeAsyncIterator[_service_pb2.ConsumeRequest],
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_service_pb2.LeaseResponse], _abc.AsyncIterator[_service_pb2.LeaseResponse]]:
+    ) -> _typing.Union[_abc.Iterator[_service_pb2.ConsumeResponse], _abc.AsyncIterator[_service_pb2.ConsumeResponse]]:
         """As `Lease`, for a client that prefetches and reports which messages its application was handed. Messages that were
         not handed go back without counting an attempt, however the stream ends. Messages that were handed and not settled
           - go back and count an attempt when the caller cancels the call, or when its connection is lost;
-          - stay leased, until they are settled or their lease ends, when the caller half-closes the stream.
+          - stay leased, until they are settled or their lease ends, when the caller half-closes the stream. The broker
+            delivers no more and ends the stream with OK: stop, and let the application finish.
+        The caller may change its credit (`max_in_flight`) at any time.
         """
 
     @_abc_1.abstractmethod
@@ -235,7 +289,7 @@ class FilaServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_service_pb2.SettleRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.SettleResponse], _abc.AsyncIterator[_service_pb2.SettleResponse]]:
-        """The fast way to settle: many batches in flight, answered in order."""
+        """The fast way to settle: many batches in flight, answered in order. Headers and refusals as in `EnqueueStream`."""
 
     @_abc_1.abstractmethod
     def Claim(

@@ -1,4 +1,4 @@
-"""Makes calls: one connection, opened when it is needed and again when it was lost."""
+"""Makes calls: one connection, opened when it is needed and again when it was lost, where somebody answers."""
 
 import asyncio
 import ssl
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from fila.wire import frames, status
 from fila.wire.address import reason_of, split_address
+from fila.wire.addresses import Addresses
 from fila.wire.client_call import ClientCall, Decode, Encode
 from fila.wire.client_connection import ClientConnection
 from fila.wire.client_protocol import ClientProtocol
@@ -39,13 +40,13 @@ class Channel:
 
     def __init__(
         self,
-        address: str,
+        addresses: str | Addresses,
         limits: Limits = Limits(),  # noqa: B008 - it cannot be changed
         keepalive: tuple[float, float] = KEEPALIVE_S,
         tls: ClientTls | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
-        self._address = address
+        self._addresses = addresses if isinstance(addresses, Addresses) else Addresses(addresses)
         self._limits = limits
         self._keepalive = keepalive
         self._tls = tls
@@ -55,10 +56,12 @@ class Channel:
         self._connecting: asyncio.Task[None] | None = None
         self._waiting: deque[ClientCall] = deque()
         self._look_through_at = _FEW_WAITING
-        self._blocks: dict[str, bytes] = {}
+        self._blocks: dict[tuple[str, str], bytes] = {}
         self._closed = False
         #: Metadata of every call, besides its own. Asked for when a call begins.
         self.credentials: Callable[[], Metadata] = tuple
+        #: Told of each call that the server ends with an error.
+        self.on_refused: Callable[[RpcError], None] | None = None
 
     def unary_unary(
         self,
@@ -135,15 +138,17 @@ class Channel:
     def _call(
         self, path: str, serialize: Encode | None, deserialize: Decode | None, timeout: float | None, metadata: Metadata
     ) -> ClientCall:
-        block = self._blocks.get(path)
+        address = self._addresses.current
+        block = self._blocks.get((path, address))
         if block is None:
             scheme = b"http" if self._tls is None else b"https"
-            block = self._blocks[path] = encode(status.request_headers(path, self._address, scheme))
+            block = self._blocks[path, address] = encode(status.request_headers(path, address, scheme))
         if timeout is not None:
             block += encode([(b"grpc-timeout", status.write_timeout(timeout))])
         if metadata := (*self.credentials(), *metadata):
             block += encode(status.write_metadata(metadata))
         call = ClientCall(self.loop, block, serialize, deserialize)
+        call.on_refused = self.on_refused
         if timeout is not None:
             call.expire_after(timeout)
         return call
@@ -192,16 +197,29 @@ class Channel:
                 self._retired.discard(protocol)
                 protocol.close()
 
+    def move(self) -> None:
+        """Make the calls that come from now on at the address that is in use now. Those that are open go on."""
+        if self._current is not None:
+            self._retired.add(self._current)
+            self._current = None
+        self._begin_waiting()
+
     async def _connect(self) -> None:
-        try:
-            host, port = split_address(self._address)
-            async with asyncio.timeout(CONNECT_S):
-                protocol = await self._open(host, port)
-        except (OSError, ValueError) as error:
-            self._connecting = None
-            self._fail_waiting(self._failure(error))
-            return
+        protocol = failure = None
+        addresses = self._addresses.in_turn()
+        for address in addresses:
+            try:
+                async with asyncio.timeout(CONNECT_S / len(addresses)):
+                    protocol = await self._open(*split_address(address))
+                self._addresses.use(address)
+                break
+            except (OSError, ValueError) as error:
+                failure = self._failure(error, address)
         self._connecting = None
+        if protocol is None:
+            assert failure is not None
+            self._fail_waiting(failure)
+            return
         if protocol.connection.closed:  # it was lost before this turn, when `_lost` did not know it yet
             self._fail_waiting(self._why_lost(protocol))
             return
@@ -225,10 +243,10 @@ class Channel:
             raise
         return protocol
 
-    def _failure(self, error: OSError | ValueError) -> RpcError:
+    def _failure(self, error: OSError | ValueError, address: str) -> RpcError:
         if isinstance(error, ssl.SSLError):
             assert self._tls is not None
-            return TlsFailed(explain(error, self._tls.server_name or split_address(self._address)[0]))
+            return TlsFailed(explain(error, self._tls.server_name or split_address(address)[0]))
         if isinstance(error, TlsFilesError):
             return TlsFailed(str(error))
         return RpcError(StatusCode.UNAVAILABLE, f"cannot connect: {reason_of(error)}")

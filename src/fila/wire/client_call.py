@@ -49,6 +49,7 @@ class ClientCall:
         "_trailing",
         "_trouble",
         "_waiters",
+        "on_refused",
         "on_writable",
     )
 
@@ -74,6 +75,8 @@ class ClientCall:
         self._trouble: Exception | None = None
         #: For callers that are called back: a request may be sent.
         self.on_writable: Callable[[], None] | None = None
+        #: Told of the status with which the server ended the call, before anybody else is.
+        self.on_refused: Callable[[RpcError], None] | None = None
 
     # For callers.
 
@@ -238,7 +241,10 @@ class ClientCall:
         else:
             code, details = status.read_status(headers)
             self._trailing = status.read_metadata(headers)
-            self._finish(None if code is StatusCode.OK else RpcError(code, details, self._trailing))
+            error = None if code is StatusCode.OK else RpcError(code, details, self._trailing)
+            if error is not None and self.on_refused is not None:
+                self.on_refused(error)
+            self._finish(error)
 
     def _readable(self) -> None:
         if self._take is not None:

@@ -34,11 +34,14 @@ from fila.wire.limits import Limits
 from fila.wire.sender import Sender
 from fila.wire.settings import ACKNOWLEDGEMENT, PeerSettings, connection_preface
 from fila.wire.status import StatusCode
-from fila.wire.stream import PREFIX_BYTES, Buffer, MessageRefused, Stream
+from fila.wire.stream import PREFIX_BYTES, Buffer, MessageRefused, MessageTooLarge, Stream
 
 
 class Connection:
     """What both roles have in common."""
+
+    #: How a stream ends whose message or metadata is too large. gRPC says so of what a server sends.
+    too_large = StatusCode.RESOURCE_EXHAUSTED
 
     def __init__(self, limits: Limits, *, server: bool) -> None:
         self._limits = limits
@@ -140,7 +143,7 @@ class Connection:
             complete = stream.feed(piece, stream.max_message_bytes or self._max_message_bytes)
         except MessageRefused as error:
             self._give_back(stream, stream.unreturned)
-            self._refuse(stream, error.code, str(error))
+            self._refuse(stream, self.too_large if isinstance(error, MessageTooLarge) else error.code, str(error))
             return
         if complete:
             self._events.append(MessageReceived(stream))
@@ -222,7 +225,7 @@ class Connection:
 
     def _refuse_headers(self, stream: Stream, block: Block) -> None:
         text = f"the metadata has {block.size} bytes, {self._limits.max_header_bytes} are allowed"
-        self._refuse(stream, StatusCode.RESOURCE_EXHAUSTED, text)
+        self._refuse(stream, self.too_large, text)
 
     def _on_window_update(self, stream_id: int, payload: bytes) -> None:
         size = frames.read_window_update(payload)

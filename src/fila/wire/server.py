@@ -21,6 +21,7 @@ from fila.wire.protocol import CLOSE_TIMEOUT_S, receive_buffer
 from fila.wire.server_call import ServerCall
 from fila.wire.server_connection import ServerConnection
 from fila.wire.server_protocol import ServerProtocol
+from fila.wire.status import Metadata, StatusCode
 from fila.wire.stream import Stream
 from fila.wire.time_slice import RoundRobin
 from fila.wire.tls_layer import TlsLayer
@@ -41,6 +42,15 @@ CurrentContext = Callable[[], ssl.SSLContext]
 
 RefusePeer = Callable[[str], str | None]
 """Why a peer of this address is not served; None: it is. Asked for each call, so the answer may change."""
+
+
+DescribeRefusal = Callable[[StatusCode, str], Metadata]
+"""The trailers of a call that is refused for what its request looks like, before a handler has seen all of it."""
+
+
+def say_no_more(_code: StatusCode, _text: str) -> Metadata:
+    """For servers whose refusals have a status alone."""
+    return ()
 
 
 def serve_everyone(_address: str) -> None:
@@ -71,11 +81,13 @@ class Server:
         quotas: Quotas = Quotas(),  # noqa: B008 - it cannot be changed
         refuse_peer: RefusePeer = serve_everyone,
         on_handshake_failed: OnFailed = ignore_failure,
+        describe_refusal: DescribeRefusal = say_no_more,
     ) -> None:
         self.methods: Mapping[bytes, Method] = {path.encode(): method for path, method in methods.items()}
         self.loop = asyncio.get_running_loop()
         self.on_turn = on_turn
         self.refuse_peer = refuse_peer
+        self.describe_refusal = describe_refusal
         self._limits = limits
         self._keepalive = keepalive
         self._buffer = receive_buffer()

@@ -42,6 +42,7 @@ class Host(Protocol):
     work: WorkLimit
     on_turn: OnTurn
     refuse_peer: Callable[[str], str | None]
+    describe_refusal: Callable[[StatusCode, str], Metadata]
 
     def call_ended(self, call: "ServerCall", protocol: ServerProtocol, stream: Stream) -> None: ...
 
@@ -218,6 +219,7 @@ class ServerCall:
             self._writable()
         elif isinstance(event, StreamRefused):
             self._set_status(event.code, event.text)
+            self._responder.trailing = self._server.describe_refusal(event.code, event.text)
             self._responder.finish()
             self._task.cancel()
         elif isinstance(event, StreamReset | StreamLost):

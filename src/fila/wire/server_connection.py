@@ -34,6 +34,9 @@ MessageLimit = Callable[[Headers], int | None]
 class ServerConnection(Connection):
     """A connection that accepts streams. Counts nothing before it has an account (`charge`)."""
 
+    #: Sending it again would not help, which RESOURCE_EXHAUSTED means to a client.
+    too_large = StatusCode.INVALID_ARGUMENT
+
     def __init__(self, limits: Limits, message_limit: MessageLimit = lambda _: None) -> None:
         super().__init__(limits, server=True)
         self._message_limit = message_limit

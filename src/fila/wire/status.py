@@ -45,6 +45,9 @@ _NUMBERS = frozenset(StatusCode)
 #: How much of a text with a status is sent. Peers limit headers to 8 KiB or more.
 MAX_DETAILS_BYTES = 4096
 
+#: A google.rpc.Status: the one of gRPC's own headers that belongs to whoever is called.
+DETAILS = b"grpc-status-details-bin"
+
 _MAX_STATUS_DIGITS = 3
 _UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _MAX_TIMEOUT_NUMBER = 99_999_999  # eight digits
@@ -153,7 +156,7 @@ def read_metadata(headers: Headers) -> Metadata:
     """What a peer added of its own. A value of a `-bin` key that is not base64 is left out."""
     metadata: list[tuple[str, str | bytes]] = []
     for name, value in headers:
-        if name.startswith((b":", b"grpc-")) or name in {b"te", b"content-type"}:
+        if (name.startswith((b":", b"grpc-")) and name != DETAILS) or name in {b"te", b"content-type"}:
             continue
         key = name.decode(errors="replace")
         if not key.endswith("-bin"):

@@ -27,6 +27,10 @@ class MessageRefused(Exception):
         self.code = code
 
 
+class MessageTooLarge(MessageRefused):
+    """It is larger than this side takes."""
+
+
 class Stream:
     """State of a stream. The connection changes it; calls read it, and say that they do not want more (`discard`)."""
 
@@ -163,5 +167,5 @@ def _length_of(prefix: bytes, max_message_bytes: int) -> int:
     length = int.from_bytes(prefix[1:], "big")
     if length > max_message_bytes:
         text = f"the message has {length} bytes, {max_message_bytes} are allowed"
-        raise MessageRefused(StatusCode.RESOURCE_EXHAUSTED, text)
+        raise MessageTooLarge(StatusCode.RESOURCE_EXHAUSTED, text)
     return length

@@ -5,6 +5,8 @@ from typing import Final
 
 LONG: Final = 0x80
 """A byte from here on says that the number goes on."""
+_LAST_SHIFT: Final = 63
+"""Of the tenth byte, which is the last."""
 
 
 @lru_cache(maxsize=4096)
@@ -19,17 +21,21 @@ def write_varint(number: int) -> bytes:
 
 
 def read_varint(encoded: bytes, at: int) -> tuple[int, int]:
-    """The number, and where it ends. Raises IndexError when it does not."""
+    """The number, and where it ends. Raises IndexError when it does not, or not where a number of 64 bits must.
+
+    To add up one of a megabyte would take minutes.
+    """
     number = encoded[at]
     at += 1
     if number < LONG:
         return number, at
     number &= 0x7F
     shift = 7
-    while True:
+    while shift <= _LAST_SHIFT:
         byte = encoded[at]
         at += 1
         number |= (byte & 0x7F) << shift
         if byte < LONG:
             return number, at
         shift += 7
+    raise IndexError("a varint has at most ten bytes")

@@ -20,8 +20,9 @@ from fila.config import (
     StorageConfig,
     TlsConfig,
 )
+from fila.internal.wire_pb2 import RpcStatus
 from fila.server.app import Server
-from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from fila.v1 import admin_pb2, admin_pb2_grpc, errors_pb2, service_pb2, service_pb2_grpc
 
 WAIT_S = 30
 """Far longer than anything here takes."""
@@ -79,6 +80,13 @@ class Peer:
 
     async def summary(self, queue: str = "q") -> admin_pb2.QueueSummary:
         return (await self.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue))).summary
+
+
+async def kind_of(call: Any) -> str:
+    """Why a call was refused, as a program reads it."""
+    trailers = dict(await call.trailing_metadata())
+    (detail,) = RpcStatus.FromString(trailers["grpc-status-details-bin"]).details
+    return errors_pb2.ErrorKind.Name(errors_pb2.Error.FromString(detail.value).kind)
 
 
 def connect(server: Server, credentials: Any = None, options: Any = ()) -> grpc.aio.Channel:

@@ -21,6 +21,8 @@ PARTS = [service_pb2.StagedPart(part="a", messages=1)]
 CLAIM = {"queue": "r", "group": "g"}
 
 CALLS = {
+    "Describe": {},
+    "GetClusterMap": {},
     "WhoAmI": {},
     "CreateQueue": {"name": "new", "config": admin_pb2.QueueConfig(max_attempts=1)},
     "UpdateQueue": {"queue": "new", "config": admin_pb2.QueueConfig(quantum=9)},

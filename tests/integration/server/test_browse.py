@@ -6,7 +6,7 @@ from grpc import StatusCode
 from fila.broker import operators
 from fila.server import browse
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import service_pb2
+from fila.v1 import messages_pb2, service_pb2
 from tests.integration.server.conftest import refusal, take
 
 
@@ -48,7 +48,10 @@ class TestPeek:
             assert dict(seen.message.headers) == {"tenant": "acme", "api": "x"}
             assert (metadata.fairness_key, metadata.priority, metadata.queue_id) == ("acme", 3, "q.dlq")
             assert (metadata.attempt_count, list(metadata.throttle_keys), metadata.lease_id) == (1, ["api:x"], "")
-            assert (metadata.dead_letter.source_queue, metadata.dead_letter.reason) == ("q", "max_attempts")
+            assert (metadata.dead_letter.source_queue, metadata.dead_letter.reason) == (
+                "q",
+                messages_pb2.DEAD_LETTER_REASON_MAX_ATTEMPTS,
+            )
             assert [one.error for one in metadata.dead_letter.attempts] == ["boom"]
             assert seen.state == pb.MESSAGE_STATE_READY
             assert not seen.HasField("until")
@@ -67,7 +70,9 @@ class TestPeek:
             await take(stream, 1)
             leased, waiting = await peek(peer, "q")
             assert (leased.message.id, leased.state) == (held, pb.MESSAGE_STATE_LEASED)
-            assert [(one.attempt, one.kind, one.error) for one in leased.attempts] == [(1, "nacked", "no luck")]
+            assert [(one.attempt, one.kind, one.error) for one in leased.attempts] == [
+                (1, messages_pb2.ATTEMPT_END_NACKED, "no luck")
+            ]
             assert leased.HasField("until")
             assert (waiting.message.id, waiting.state) == (delayed, pb.MESSAGE_STATE_DELAYED)
             assert waiting.until.ToNanoseconds() > leased.message.timestamps.enqueued_at.ToNanoseconds()
@@ -255,7 +260,7 @@ class TestPause:
             assert (listed.paused, graves.paused) == (True, False)
             stream = peer.lease()
             why = await peer.admin.Explain(pb.ExplainRequest(queue="q"))
-            assert why.reasons[0].code == "paused"
+            assert why.reasons[0].code == pb.WAIT_CAUSE_PAUSED
             await peer.admin.ResumeQueue(pb.ResumeQueueRequest(queue="q"))
             (message,) = await take(stream, 1)
             assert message.payload == b"x"

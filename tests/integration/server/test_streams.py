@@ -7,7 +7,7 @@ import psutil
 import pytest
 from grpc import StatusCode
 
-from fila.v1 import admin_pb2, service_pb2
+from fila.v1 import admin_pb2, errors_pb2, service_pb2
 from tests.integration.server.conftest import WAIT_S, eventually, refusal, take
 
 
@@ -55,13 +55,49 @@ class TestEnqueueStream:
             assert codes == [0, 5, 0]
             stream.cancel()
 
-    async def test_a_batch_that_is_refused_ends_the_stream_with_the_reason(self, serve):
-        async with serve() as peer:
+    async def test_a_batch_that_is_refused_is_answered_with_its_number_and_the_stream_goes_on(self, serve):
+        async with serve(limits={"max_batch_messages": 10}) as peer:
+            await peer.create()
             stream = peer.hot.EnqueueStream()
-            await stream.write(service_pb2.EnqueueBatchRequest(producer_id="p"))
-            code, details = await end_of(stream)
-            assert code is StatusCode.INVALID_ARGUMENT
-            assert "needs a sequence" in details
+            one = service_pb2.EnqueueRequest(payload=bytes(200_000))
+            for sequence, count, producer in ((1, 11, "p"), (2, 1, "p" * 65), (3, 1, "p"), (0, 1, "p"), (4, 1, "p")):
+                await stream.write(
+                    service_pb2.EnqueueBatchRequest(
+                        messages=[one] * count, queue="q", producer_id=producer, sequence=sequence
+                    )
+                )
+            answers = [await read(stream) for _ in range(5)]
+            kinds = [errors_pb2.ErrorKind.Name(answer.error.kind).removeprefix("ERROR_KIND_") for answer in answers]
+            assert [answer.sequence for answer in answers] == [1, 2, 3, 0, 4]
+            assert kinds == ["TOO_LARGE", "TOO_LARGE", "UNSPECIFIED", "INVALID_ARGUMENT", "UNSPECIFIED"]
+            assert [len(answer.results) for answer in answers] == [0, 0, 1, 0, 1]
+            assert "the batch has" in answers[0].error.message
+            assert (await peer.summary()).depth == 2
+            stream.cancel()
+
+    async def test_a_batch_that_is_refused_unseen_is_answered_with_its_number(self, serve):
+        """One with so many messages that decoding them would take long."""
+        async with serve(limits={"max_batch_messages": 10}) as peer:
+            stream = peer.channel.stream_stream(
+                "/fila.v1.FilaService/EnqueueStream",
+                request_serializer=bytes,
+                response_deserializer=service_pb2.EnqueueBatchResponse.FromString,
+            )()
+            number = service_pb2.EnqueueBatchRequest(sequence=9).SerializeToString()
+            message = service_pb2.EnqueueBatchRequest(messages=[{"payload": bytes(40_000)}]).SerializeToString()
+            await stream.write(message * 30 + number)
+            answer = await read(stream)
+            assert (answer.sequence, answer.error.kind) == (9, errors_pb2.ERROR_KIND_TOO_LARGE)
+            await stream.write(b"\x0a\x00" * (600 << 10) + number)  # not worth looking through
+            assert (await end_of(stream))[0] is StatusCode.INVALID_ARGUMENT
+
+    @pytest.mark.parametrize("method", ["EnqueueStream", "Settle"])
+    async def test_response_headers_come_at_once(self, serve, method):
+        """Some libraries return from opening a stream only when they have these."""
+        async with serve() as peer:
+            stream = getattr(peer.hot, method)()
+            await asyncio.wait_for(stream.initial_metadata(), WAIT_S)
+            stream.cancel()
 
 
 class TestAProducerIdThatIsUsedAgain:
@@ -74,7 +110,8 @@ class TestAProducerIdThatIsUsedAgain:
             await peer.create()
             first = await peer.hot.EnqueueBatch(self.batch(b"a", b"b", x="1", y="2"))
             again = await peer.hot.EnqueueBatch(self.batch(b"a", b"b", y="2", x="1"))
-            assert again == first
+            assert [result.message_id for result in again.results] == [result.message_id for result in first.results]
+            assert [result.duplicate for result in (*first.results, *again.results)] == [False, False, True, True]
             assert (await peer.summary()).depth == 2
 
     @pytest.mark.parametrize(
@@ -87,10 +124,32 @@ class TestAProducerIdThatIsUsedAgain:
             await peer.hot.EnqueueBatch(self.batch(b"a", b"b"))
             stream = peer.hot.EnqueueStream()
             await stream.write(self.batch(*payloads, **headers))
-            code, details = await end_of(stream)
-            assert code is StatusCode.FAILED_PRECONDITION
-            assert 'batch 1 of producer "p" had other messages' in details
+            answer = await read(stream)
+            assert (answer.sequence, answer.error.kind) == (1, errors_pb2.ERROR_KIND_SEQUENCE_REUSED)
+            assert 'batch 1 of producer "p" had other messages' in answer.error.message
             assert (await peer.summary()).depth == 2
+            stream.cancel()
+
+    async def test_by_a_later_incarnation_enqueues_and_shuts_the_earlier_out(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            stream = peer.hot.EnqueueStream()
+            for epoch in (1, 2, 1):
+                batch = self.batch(b"a")
+                batch.producer_epoch = epoch
+                await stream.write(batch)
+            answers = [await read(stream) for _ in range(3)]
+            assert [len(answer.results) for answer in answers] == [1, 1, 0]
+            assert answers[2].error.kind == errors_pb2.ERROR_KIND_PRODUCER_FENCED
+            assert (await peer.summary()).depth == 2
+            stream.cancel()
+
+    async def test_a_dedup_key_that_was_used_before_is_a_duplicate(self, serve):
+        async with serve() as peer:
+            await peer.create(dedup_window_ms=60_000)
+            request = service_pb2.EnqueueRequest(queue="q", dedup_key="k")
+            first, again = [await peer.hot.Enqueue(request) for _ in range(2)]
+            assert (first.message_id, first.duplicate, again.duplicate) == (again.message_id, False, True)
 
 
 class TestSettle:
@@ -118,11 +177,102 @@ class TestSettle:
             assert [failure.message_id for failure in first.failures] == ["unknown", ids[0]]
             assert {failure.error.code for failure in first.failures} == {StatusCode.NOT_FOUND.value[0]}
             assert [failure.message_id for failure in second.failures] == [ids[3]]
-            assert [failure.message_gone for failure in first.failures] == [True, True]
-            assert not second.failures[0].message_gone
+            assert {failure.error.kind for failure in first.failures} == {errors_pb2.ERROR_KIND_MESSAGE_GONE}
+            assert second.failures[0].error.kind == errors_pb2.ERROR_KIND_LEASE_ENDED
             summary = await peer.summary()
             assert (summary.depth, summary.delayed, summary.in_flight) == (1, 1, 1)
             stream.cancel()
+
+    async def test_a_request_that_is_refused_is_answered_with_its_number_and_the_stream_goes_on(self, serve):
+        async with serve(limits={"max_batch_messages": 2}) as peer:
+            await peer.create()
+            stream = peer.hot.Settle()
+            for sequence, ids in ((5, ["a", "b", "c"]), (6, ["a"])):
+                group = service_pb2.AckGroup(queue="q", message_ids=ids)
+                await stream.write(service_pb2.SettleRequest(sequence=sequence, acks=[group]))
+            first, second = await read(stream), await read(stream)
+            assert (first.sequence, first.error.kind) == (5, errors_pb2.ERROR_KIND_TOO_LARGE)
+            assert (second.sequence, len(second.failures), second.HasField("error")) == (6, 1, False)
+            stream.cancel()
+
+
+async def attempts(peer):
+    """How often each message of the queue was tried, in order."""
+    page = await peer.admin.Peek(admin_pb2.PeekRequest(queue="q"))
+    return [message.message.metadata.attempt_count for message in page.messages]
+
+
+class TestConsume:
+    async def begin(self, peer, **first):
+        stream = peer.hot.Consume()
+        await stream.write(service_pb2.ConsumeRequest(queue="q", **first))
+        return stream
+
+    async def test_credit_can_be_raised_and_lowered_while_the_stream_is_open(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            ids = await peer.send_many(10)
+            stream = await self.begin(peer, max_in_flight=2)
+            held = await take(stream, 2)
+            await stream.write(service_pb2.ConsumeRequest(max_in_flight=5))
+            held += await take(stream, 3)
+            await stream.write(service_pb2.ConsumeRequest(max_in_flight=4))
+            settled = [service_pb2.AckRequest(queue="q", message_id=message.id) for message in held]
+            await peer.hot.Ack(settled[0])  # it still holds 4
+            await peer.hot.Ack(settled[1])
+            (sixth,) = await take(stream, 1)
+            assert [message.id for message in (*held, sixth)] == ids[:6]
+            assert (await peer.summary()).in_flight == 4
+            stream.cancel()
+
+    async def test_without_credit_nothing_comes_until_there_is_some(self, serve):
+        async with serve() as peer:
+            await peer.create()
+            stream = await self.begin(peer, max_in_flight=0)
+            await peer.send_many(3)
+            assert (await peer.summary()).in_flight == 0
+            await stream.write(service_pb2.ConsumeRequest(max_in_flight=1))
+            assert len(await take(stream, 1)) == 1
+            assert (await peer.summary()).in_flight == 1
+            stream.cancel()
+
+    async def test_too_much_credit_ends_the_stream(self, serve):
+        async with serve(limits={"max_in_flight": 10}) as peer:
+            await peer.create()
+            stream = await self.begin(peer)
+            await stream.write(service_pb2.ConsumeRequest(max_in_flight=11))
+            assert await end_of(stream) == (StatusCode.INVALID_ARGUMENT, "max_in_flight must not exceed 10")
+
+    async def test_stopping_lets_the_application_finish_and_gives_back_the_rest_without_an_attempt(self, serve):
+        """Half-closing the stream: what was handed stays leased and can be acked, the rest is there for others."""
+        async with serve() as peer:
+            await peer.create(visibility_timeout_ms=3_600_000)
+            await peer.send_many(5)
+            stream = await self.begin(peer)
+            messages = await take(stream, 5)
+            await stream.write(service_pb2.ConsumeRequest(handed=2))
+            await stream.done_writing()
+            assert await read(stream) is grpc.aio.EOF
+            assert await stream.code() is StatusCode.OK
+            assert (await peer.summary()).in_flight == 2
+            for message in messages[:2]:
+                lease_id = message.metadata.lease_id
+                await peer.hot.Ack(service_pb2.AckRequest(queue="q", message_id=message.id, lease_id=lease_id))
+            assert await attempts(peer) == [0, 0, 0]
+
+    async def test_cancelling_costs_what_was_never_touched_no_attempt(self, serve):
+        async with serve() as peer:
+            await peer.create(visibility_timeout_ms=3_600_000)
+            await peer.send_many(3)
+            stream = await self.begin(peer)
+            await take(stream, 3)
+            stream.cancel()
+
+            async def back():
+                return (await peer.summary()).in_flight == 0
+
+            await eventually(back)
+            assert await attempts(peer) == [0, 0, 0]
 
 
 class TestLease:

@@ -5,13 +5,23 @@ import uuid
 
 import grpc
 import pytest
+from google.rpc import status_pb2
 from grpc import StatusCode
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from fila.client import AsyncClient
-from fila.v1 import admin_pb2, service_pb2
+from fila.internal import wire_pb2
+from fila.v1 import admin_pb2, errors_pb2, service_pb2
 from tests.integration.server.conftest import eventually, refusal, take
+
+
+def read_details(error):
+    """The details of a status, as gRPC's own helper reads them (grpc_status.rpc_status, which knows no asyncio)."""
+    details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+    status = status_pb2.Status.FromString(details)
+    assert (status.code, status.message) == (error.code().value[0], error.details())
+    return status
 
 
 class TestEnqueue:
@@ -58,10 +68,10 @@ class TestEnqueue:
             ({"delay_ms": -1}, StatusCode.INVALID_ARGUMENT, "delay_ms must be from 0 to"),
             ({"priority": 256}, StatusCode.INVALID_ARGUMENT, "priority must be from 0 to 255"),
             ({"priority": -1}, StatusCode.INVALID_ARGUMENT, "priority must be from 0 to 255"),
-            ({"payload": b"x" * 101}, StatusCode.RESOURCE_EXHAUSTED, "the payload has 101 bytes, 100 are allowed"),
-            ({"headers": {"a": "", "b": "", "c": ""}}, StatusCode.RESOURCE_EXHAUSTED, "there are 3 headers"),
-            ({"headers": {"a": "x" * 200}}, StatusCode.RESOURCE_EXHAUSTED, "the headers must not exceed 50 bytes"),
-            ({"dedup_key": "x" * 256}, StatusCode.RESOURCE_EXHAUSTED, "dedup_key must not exceed 255 bytes"),
+            ({"payload": b"x" * 101}, StatusCode.INVALID_ARGUMENT, "the payload has 101 bytes, 100 are allowed"),
+            ({"headers": {"a": "", "b": "", "c": ""}}, StatusCode.INVALID_ARGUMENT, "there are 3 headers"),
+            ({"headers": {"a": "x" * 200}}, StatusCode.INVALID_ARGUMENT, "the headers must not exceed 50 bytes"),
+            ({"dedup_key": "x" * 256}, StatusCode.INVALID_ARGUMENT, "dedup_key must not exceed 255 bytes"),
         ],
     )
     async def test_what_is_refused_gets_a_code_and_a_reason(self, serve, request_, code, text):
@@ -88,13 +98,13 @@ class TestEnqueue:
     async def test_a_payload_of_the_largest_size_goes_through_and_one_byte_more_does_not(self, serve):
         async with serve() as peer:
             await peer.create()
-            payload = bytes(4 << 20)
+            payload = bytes((4 << 20) - (256 << 10))
             await peer.send(payload)
             code, details = await refusal(
                 peer.hot.Enqueue(service_pb2.EnqueueRequest(queue="q", payload=payload + b"x"))
             )
-            assert code is StatusCode.RESOURCE_EXHAUSTED
-            assert details == "the payload has 4194305 bytes, 4194304 are allowed"
+            assert code is StatusCode.INVALID_ARGUMENT
+            assert details == "the payload has 3932161 bytes, 3932160 are allowed"
             (message,) = await take(peer.lease(), 1)
             assert message.payload == payload
 
@@ -102,7 +112,7 @@ class TestEnqueue:
         async with serve() as peer:
             await peer.create()
             code, _ = await refusal(peer.hot.Enqueue(service_pb2.EnqueueRequest(queue="q", payload=bytes(17 << 20))))
-            assert code is StatusCode.RESOURCE_EXHAUSTED
+            assert code is StatusCode.INVALID_ARGUMENT
             await peer.send()
 
 
@@ -130,8 +140,11 @@ class TestEnqueueBatch:
             await peer.create()
             messages = [service_pb2.EnqueueRequest(queue=queue) for queue in ("q", "nowhere", "q")]
             request = service_pb2.EnqueueBatchRequest(messages=messages, producer_id="p", sequence=1)
-            first = await peer.hot.EnqueueBatch(request)
-            assert await peer.hot.EnqueueBatch(request) == first
+            first, again = [await peer.hot.EnqueueBatch(request) for _ in range(2)]
+            assert [result.duplicate for result in again.results] == [True, False, True]
+            for result in again.results:
+                result.duplicate = False
+            assert again == first
             assert (await peer.summary()).depth == 2
 
     @pytest.mark.parametrize(
@@ -139,7 +152,7 @@ class TestEnqueueBatch:
         [
             (
                 {"messages": [service_pb2.EnqueueRequest()] * 4},
-                StatusCode.RESOURCE_EXHAUSTED,
+                StatusCode.INVALID_ARGUMENT,
                 "the batch has 4 messages, 3 are allowed",
             ),
             (
@@ -149,7 +162,7 @@ class TestEnqueueBatch:
             ),
             (
                 {"producer_id": "p" * 65, "sequence": 1},
-                StatusCode.RESOURCE_EXHAUSTED,
+                StatusCode.INVALID_ARGUMENT,
                 "producer_id must not exceed 64 bytes",
             ),
         ],
@@ -164,7 +177,7 @@ class TestEnqueueBatch:
     async def test_bytes_that_are_no_message_are_refused(self, serve):
         async with serve() as peer:
             await peer.create()
-            encoded = service_pb2.EncodedEnqueueBatch(messages=[b"\x1a\x84\x80\x80\x80\x80\x00abc"], queue="q")
+            encoded = wire_pb2.EncodedEnqueueBatch(messages=[b"\x1a\x84\x80\x80\x80\x80\x00abc"], queue="q")
             call = peer.channel.unary_unary("/fila.v1.FilaService/EnqueueBatch")(encoded.SerializeToString())
             code, details = await refusal(call)
             assert code is StatusCode.INVALID_ARGUMENT
@@ -327,7 +340,7 @@ class TestAdmin:
                 (peer.hot.Ack, service_pb2.AckRequest(queue="q" * (300 << 10))),
             ):
                 code, said = await refusal(call(request))
-                assert code is StatusCode.RESOURCE_EXHAUSTED
+                assert code is StatusCode.INVALID_ARGUMENT
                 assert "are allowed" in said
 
     async def test_queues_and_settings_are_listed_in_pages_that_the_sdk_goes_through(self, serve):
@@ -358,8 +371,8 @@ class TestAdmin:
         [
             ("", "x", StatusCode.INVALID_ARGUMENT),
             ("a\nb", "x", StatusCode.INVALID_ARGUMENT),
-            ("a" * 301, "x", StatusCode.RESOURCE_EXHAUSTED),
-            ("a", "x" * 16_385, StatusCode.RESOURCE_EXHAUSTED),
+            ("a" * 301, "x", StatusCode.INVALID_ARGUMENT),
+            ("a", "x" * 16_385, StatusCode.INVALID_ARGUMENT),
         ],
     )
     async def test_a_runtime_setting_that_cannot_be_is_refused(self, serve, key, value, code):
@@ -400,12 +413,17 @@ class TestForAnyTool:
             call = peer.channel.unary_unary("/fila.v1.FilaService/Nothing")(b"")
             assert (await refusal(call))[0] is StatusCode.UNIMPLEMENTED
 
-    async def test_every_refusal_is_marked_as_one(self, serve):
+    async def test_every_refusal_has_details_that_any_client_can_read(self, serve):
         """So that a client can tell what the broker said from what happened to the connection."""
         async with serve() as peer:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await peer.send(queue="nowhere")
-            assert ("fila-error", "QueueNotFound") in list(refused.value.trailing_metadata())
+            status, error = read_details(refused.value), errors_pb2.Error()
+            (detail,) = status.details
+            assert detail.type_url == "type.googleapis.com/fila.v1.Error"
+            assert detail.Unpack(error)
+            assert (status.code, error.code) == (5, 5)
+            assert error.kind == errors_pb2.ERROR_KIND_QUEUE_NOT_FOUND
 
 
 async def test_a_deadline_that_passes_harms_nobody(serve):

@@ -188,7 +188,13 @@ class TestConnections:
                 with pytest.raises(asyncio.CancelledError):
                     await call
 
-    @pytest.mark.parametrize("address", ["", "host", "host:", "host:x", "host:99999"])
+    async def test_no_address_at_all_is_refused_at_once(self):
+        with pytest.raises(ValueError, match="host:port"):
+            split_address("")
+        with pytest.raises(ValueError, match="host:port"):
+            Channel("")
+
+    @pytest.mark.parametrize("address", ["host", "host:", "host:x", "host:99999"])
     async def test_what_is_no_address(self, address):
         with pytest.raises(ValueError, match="host:port"):
             split_address(address)
@@ -291,7 +297,7 @@ class TestAServerAndHostilePeers:
                     assert await stream.read() == b"x"
                     large = channel.unary_unary("/t/echo")(b"", metadata=(("token", "x" * 20_000),))
                     error = await refusal(large)
-                    assert error.code().name == "RESOURCE_EXHAUSTED"
+                    assert error.code().name == "INVALID_ARGUMENT"
                     assert "16384" in error.details()
                     await stream.write(b"y")
                     assert await stream.read() == b"y"

@@ -175,7 +175,8 @@ async def test_a_handler_that_fails_says_nothing_of_its_inside_with_us(peers):
 async def test_a_request_that_is_too_large_is_refused_and_the_connection_goes_on(peers):
     async with peers() as peer:
         error = await refusal(peer.channel.unary_unary("/t/length")(bytes(LARGEST + 1)))
-        assert error.code().name == "RESOURCE_EXHAUSTED"
+        # gRPC's own servers do not tell what may be sent again from what may not.
+        assert error.code().name == ("INVALID_ARGUMENT" if peer.kinds[0] == "own" else "RESOURCE_EXHAUSTED")
         assert await peer.channel.unary_unary("/t/length")(bytes(LARGEST)) == str(LARGEST).encode()
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from fila.broker.commands import AckGroup, ExtendGroup, Nack, Settle
 from fila.config import LimitsConfig
-from fila.core.errors import InvalidArgument, LimitExceeded, QueueNotFound
+from fila.core.errors import InvalidArgument, LimitExceeded, PayloadTooLarge, QueueNotFound
 from tests.helpers.broker import Driver, incoming
 
 LIMITS = LimitsConfig(
@@ -70,7 +70,7 @@ def test_there_are_only_so_many_queues(driver):
 REFUSED = [
     pytest.param(incoming("r"), QueueNotFound, 'queue "r" does not exist', id="unknown queue"),
     pytest.param(incoming(""), QueueNotFound, 'queue "" does not exist', id="no queue"),
-    pytest.param(incoming("q", b"x" * 11), LimitExceeded, "the payload has 11 bytes, 10 are allowed", id="payload"),
+    pytest.param(incoming("q", b"x" * 11), PayloadTooLarge, "the payload has 11 bytes, 10 are allowed", id="payload"),
     pytest.param(
         incoming("q", b"x" * 31, payload_bytes=10),
         LimitExceeded,

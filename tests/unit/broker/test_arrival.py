@@ -3,9 +3,18 @@
 import pytest
 
 from fila.broker import lane_cache, producers
-from fila.broker.commands import AckGroup, Enqueue, Incoming, Produced, Settle, UpdateQueue
+from fila.broker.commands import AckGroup, Earlier, Enqueue, Incoming, Produced, Settle, UpdateQueue
 from fila.core.dedup import SEQUENCE_JUMP, SEQUENCES_KEPT
-from fila.core.errors import LimitExceeded, QueueNotFound, SequenceReused, StaleSequence, StoreFailed, TooFarAhead
+from fila.core.errors import (
+    InvalidArgument,
+    PayloadTooLarge,
+    ProducerFenced,
+    QueueNotFound,
+    SequenceReused,
+    StaleSequence,
+    StoreFailed,
+    TooFarAhead,
+)
 from fila.storage.base import Family
 from tests.helpers.broker import MS, SECOND, Driver, incoming, messages_of
 
@@ -219,7 +228,7 @@ class TestSharedHeaders:
         small = incoming("q", b"x", headers=self.ADA)
         large = Incoming("q", self.ADA, b"", limit + 1)
         first, refused, last = driver.enqueue(small, large, incoming("q", b"y", headers=self.ADA))
-        assert (first + 2, type(refused)) == (last, LimitExceeded)
+        assert (first + 2, type(refused)) == (last, PayloadTooLarge)
 
 
 class TestDelay:
@@ -339,7 +348,8 @@ class TestProducers:
         batch = [incoming("q"), incoming("nowhere"), incoming("q", priority=999), incoming("q")]
         first = driver.enqueue(*batch, producer="p", sequence=1)
         again = driver.enqueue(*batch, producer="p", sequence=1)
-        assert [(type(one), str(one)) for one in again] == [(type(one), str(one)) for one in first]
+        assert [str(one) for one in again] == [str(one) for one in first]
+        assert [type(one) for one in again] == [Earlier, QueueNotFound, InvalidArgument, Earlier]
         assert len(driver.places()) == 2
 
     def test_also_when_both_come_in_one_tick(self, driver):
@@ -348,7 +358,7 @@ class TestProducers:
             driver.submit(lambda reply: Enqueue([incoming("q")], reply, Produced("p", 1))),
         ]
         driver.tick()
-        assert answers[0] == answers[1]
+        assert [list(answer) for answer in answers[0]] == answers[1]
         assert len(driver.places()) == 1
 
     def test_also_after_a_restart(self, driver):
@@ -374,6 +384,30 @@ class TestProducers:
         driver.tick()
         assert isinstance(other[0], SequenceReused)
         assert list(driver.places()) == list(first[0])
+
+    @pytest.mark.parametrize("restarts", [False, True])
+    def test_a_later_incarnation_counts_from_the_beginning_and_fences_the_earlier(self, driver, restarts):
+        """Nothing of a predecessor is enqueued once its successor was heard of."""
+        for sequence in (1, 2):
+            driver.enqueue(incoming("q", b"old"), producer="p", sequence=sequence, epoch=3)
+        (first,) = driver.enqueue(incoming("q", b"new"), producer="p", sequence=1, epoch=4)
+        if restarts:
+            driver.restart()
+        before = driver.store.dump()
+        for sequence in (1, 2, 3):
+            with pytest.raises(ProducerFenced, match="epoch 4 was heard of, this batch is of epoch 3"):
+                driver.enqueue(incoming("q", b"old"), producer="p", sequence=sequence, epoch=3)
+        assert driver.store.dump() == before
+        assert driver.enqueue(incoming("q", b"new"), producer="p", sequence=1, epoch=4) == [first]
+        (second,) = driver.enqueue(incoming("q", b"new"), producer="p", sequence=2, epoch=4)
+        assert second > first
+
+    def test_incarnations_of_one_tick_are_told_apart(self, driver):
+        made = [Produced("p", 1, 7, epoch) for epoch in (1, 2, 1)]
+        old, new, late = [driver.submit(lambda reply, p=p: Enqueue([incoming("q")], reply, p)) for p in made]
+        driver.tick()
+        assert isinstance(late[0], ProducerFenced)
+        assert list(driver.places()) == [*old[0], *new[0]]
 
     def test_a_number_far_ahead_silences_no_producer(self, driver):
         driver.enqueue(incoming("q"), producer="p", sequence=5)

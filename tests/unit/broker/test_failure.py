@@ -156,15 +156,15 @@ def test_only_so_much_dies_in_one_tick():
     driver = Driver(max_tick_messages=100)
     driver.create("q", max_attempts=1)
     consumer = driver.join("q", 20)
-    for _ in range(18):
-        driver.send("q", b"x" * (4 << 20))
+    for _ in range(20):
+        driver.send("q", b"x" * ((4 << 20) - (256 << 10)))
     driver.settle_down()
     nacks = [Nack("q", one.id, "", one.token) for one in consumer.take()]
     failures = driver.ask(lambda reply: Settle(reply, nacks=nacks))
     assert [type(failure.error) for failure in failures] == [Overloaded] * 3
-    assert driver.queue("q.dlq").size == 15
+    assert driver.queue("q.dlq").size == 17
     driver.advance(30_001)
-    assert driver.queue("q.dlq").size == 18
+    assert driver.queue("q.dlq").size == 20
 
 
 class TestRetrying:

@@ -256,7 +256,7 @@ class TestACorruptStore:
             (Family.DEDUP, b"k", codec.dedup(1, 1)),
             (Family.DEDUP, keys.dedup("q", "k"), b""),
             (Family.DEDUP, keys.producer_batch("p", 1), b"\x01"),
-            (Family.DEDUP, b"p\xff\x00\x01", codec.produced(1, 2, [])),
+            (Family.DEDUP, b"p\xff\x00\x01", codec.produced(1, 2, 0, [])),
         ],
     )
     def test_is_refused_and_left_as_it_is(self, driver, family, key, value):

@@ -1,9 +1,12 @@
 """What a caller wrote wrong is named, before anything is sent."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
+from fila.client.auth import Auth
 from fila.client.errors import InvalidArgumentError
-from fila.client.hooks import Hooks
 from fila.client.peek import peek_request
 from fila.client.queues import queue_config
 
@@ -33,25 +36,10 @@ def test_a_value_of_another_type_is_named_with_its_setting():
         queue_config({"quantum": "four"})
     with pytest.raises(InvalidArgumentError, match=r"^throttle_headers: "):
         queue_config({"throttle_headers": ["provider", 7]})
-
-
-def test_hooks_are_given_as_one_script_or_as_two():
-    with pytest.raises(InvalidArgumentError, match="script and on_failure cannot both be given"):
-        queue_config({"script": "-- both", "on_failure": "-- one"})
-    with pytest.raises(InvalidArgumentError, match="on_enqueue must be Lua source text"):
+    with pytest.raises(InvalidArgumentError, match=r"^on_enqueue = 7: "):
         queue_config({"on_enqueue": 7})
 
 
-def test_a_hook_that_is_alone_stands_as_it_was_written():
-    for hooks in (Hooks(on_enqueue="a\nb"), Hooks(on_failure="a\nb"), Hooks("a\nb", "a\nb")):
-        assert hooks.script == "a\nb"
-    assert Hooks(on_failure="a\nb").located("script:2: why") == "on_failure:2: why"
-    assert Hooks("a\nb", "a\nb").located("script:2: why") == "on_enqueue:2: why"
-
-
-def test_lines_of_a_composed_script_are_those_of_its_sources():
-    hooks = Hooks("e1\ne2\ne3", "f1\nf2")
-    lines = hooks.script.split("\n")
-    for number, line in enumerate(lines[:5], start=1):
-        name = "on_enqueue" if "e" in line.replace("end", "") else "on_failure"
-        assert hooks.located(f"script:{number}: why") == f"{name}:{line[-1]}: why"
+def test_a_limit_that_does_not_exist_is_named():
+    with pytest.raises(InvalidArgumentError, match=r"unknown limit open_cals: did you mean open_calls\?"):
+        asyncio.run(Auth.set_principal(SimpleNamespace(), "p", [], limits={"open_cals": 2}))

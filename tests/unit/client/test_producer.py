@@ -10,7 +10,7 @@ from fila.client.encoding import MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, Chunk, Out
 from fila.client.errors import InternalError, QueueNotFoundError
 from fila.client.producer import Enqueue, EnqueueCodec
 from fila.client.reply import ThreadReply
-from fila.v1 import service_pb2
+from fila.v1 import errors_pb2, service_pb2
 
 
 def enqueue(chunk: Chunk) -> Enqueue:
@@ -21,13 +21,13 @@ def request(batch) -> service_pb2.EnqueueBatchRequest:
     return service_pb2.EnqueueBatchRequest.FromString(batch.data)
 
 
-def response(*results: str | tuple[int, str]) -> bytes:
+def response(*results: str | int) -> bytes:
     made = service_pb2.EnqueueBatchResponse(sequence=1)
     for result in results:
         if isinstance(result, str):
             made.results.add(message_id=result)
         else:
-            made.results.add(error={"code": result[0], "message": result[1]})
+            made.results.add(error={"kind": result})
     return made.SerializeToString()
 
 
@@ -72,7 +72,7 @@ def test_each_caller_gets_the_results_of_its_own_messages():
     first, second = enqueue(Chunk(b"", 2)), enqueue(Chunk(b"", 1))
     codec = EnqueueCodec("p")
     batch = codec.make_batch(deque([first, second]))
-    codec.answer(batch, response("id-1", (5, 'queue "x" does not exist'), "id-3"))
+    codec.answer(batch, response("id-1", errors_pb2.ERROR_KIND_QUEUE_NOT_FOUND, "id-3"))
     assert first.reply.result()[0] == "id-1"
     assert isinstance(first.reply._result[1], QueueNotFoundError)
     assert second.reply.result() == ["id-3"]

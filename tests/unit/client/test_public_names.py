@@ -12,11 +12,12 @@ NAMES = """
     TLS AckManyError AckedClaims AsyncClient AsyncConsumeMessage AsyncConsumer AsyncGroup AsyncJournalReader
     AsyncTransaction AuditChange AuditEntry AuditOptions Auth BlockingAuth CapacityStats CertificateRuleInfo
     ClaimInfo ClaimLostError Client ClientClosedError ConfigNotFoundError
-    ConsumeMessage Consumer ConsumerStats DeadLetter EnqueueDecision EnqueueManyError Explanation ExtendedClaims
-    FailedAttempt FailedPreconditionError FailureDecision FencedError FilaError FilaTimeoutError Group GroupFloor
+    ConsumeMessage Consumer ConsumerStats DeadLetter Description EnqueueDecision EnqueueManyError Explanation
+    ExtendedClaims FailedAttempt FailedPreconditionError FailureDecision FencedError FilaError FilaTimeoutError Group
+    GroupFloor
     GroupStats HookStats HookTrial Identity InternalError InvalidArgumentError JournalBatch JournalEntry
     JournalOptions JournalReader KeyInfo KeyStats LimitExceededError MessageFilter MessageNotFoundError NewKey
-    NotStagedError OutgoingMessage PeekPage PeekedMessage PermissionDeniedError PrincipalInfo
+    NotStagedError OutgoingMessage OverloadedError PeekPage PeekedMessage PermissionDeniedError PrincipalInfo
     QueueAlreadyExistsError QueueConfig QueueCounters QueueFullError QueueInfo QueueNotFoundError QueueSettings
     QueueStats
     ReadMessage ReadOptions RoleInfo SchedulerStats ServerInfo ServerStore ServerTls StagedPart TLSError
@@ -25,7 +26,7 @@ NAMES = """
 """
 
 METHODS = """
-    ack ack_many auth consume consume_batches create_queue delete_config delete_queue describe_server enqueue
+    ack ack_many auth consume consume_batches create_queue delete_config delete_queue describe describe_server enqueue
     enqueue_many ensure_queue
     explain extend get_config group list_config list_queues nack pause_queue peek purge queue_stats read_audit
     read_journal

@@ -22,17 +22,17 @@ from fila.client.settlements import (
     extend,
     nack,
 )
-from fila.v1 import messages_pb2, service_pb2
+from fila.v1 import errors_pb2, messages_pb2, service_pb2
 
 
 def settle(*settlements) -> Settle:
     return Settle(ThreadReply(), 1.0, settlements)
 
 
-def refusal(*ids: str) -> bytes:
+def refusal(*ids: str, kind=errors_pb2.ERROR_KIND_LEASE_ENDED) -> bytes:
     made = service_pb2.SettleResponse(sequence=1)
     for each in ids:
-        made.failures.add(queue="q", message_id=each, error={"code": 5, "message": f"message {each} is not leased"})
+        made.failures.add(queue="q", message_id=each, error={"kind": kind, "message": f"message {each} is not leased"})
     return made.SerializeToString()
 
 
@@ -87,10 +87,7 @@ def test_an_ack_sent_again_counts_as_done_if_the_message_is_gone_for_good_but_a_
     codec = SettleCodec()
     batch = codec.make_batch(deque([acked, nacked]))
     batch.resent = True
-    answer = service_pb2.SettleResponse.FromString(refusal("a", "b"))
-    for failure in answer.failures:
-        failure.message_gone = True
-    codec.answer(batch, answer.SerializeToString())
+    codec.answer(batch, refusal("a", "b", kind=errors_pb2.ERROR_KIND_MESSAGE_GONE))
     check_one(acked.reply.result())
     with pytest.raises(MessageNotFoundError):
         check_one(nacked.reply.result())

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila.core.dedup import DedupKeys, Producers
+from fila.core.dedup import NOWHERE, DedupKeys, Producers
 
 
 def test_a_key_is_found_inside_its_window():
@@ -64,17 +64,17 @@ def test_keys_added_in_any_order_expire_in_order_once_sorted(entries, now):
 def test_a_producer_is_known_by_its_last_batch():
     """An unknown producer's last batch is 0."""
     producers = Producers()
-    producers.advance("p", 3, now=10)
-    assert producers.last("p") == 3
-    assert producers.last("q") == 0
+    producers.advance("p", (0, 3), now=10)
+    assert producers.last("p") == (0, 3)
+    assert producers.last("q") == NOWHERE
 
 
 def test_silent_producers_are_named_longest_silent_first():
     """Hearing of a producer again makes it the youngest."""
     producers = Producers()
     for now, name in enumerate("abcd"):
-        producers.advance(name, 1, now)
-    producers.advance("a", 2, 10)
+        producers.advance(name, (0, 1), now)
+    producers.advance("a", (0, 2), 10)
     assert list(producers.idle(since=2, keep=100)) == ["b", "c"]
     assert list(producers.idle(since=-1, keep=1)) == ["b", "c", "d"]
     assert list(producers.idle(since=-1, keep=100)) == []
@@ -83,7 +83,7 @@ def test_silent_producers_are_named_longest_silent_first():
 def test_forgetting_is_no_error_for_a_stranger():
     """A producer that is not known can be forgotten."""
     producers = Producers()
-    producers.advance("p", 1, 0)
+    producers.advance("p", (0, 1), 0)
     producers.forget("p")
     producers.forget("p")
     assert len(producers) == 0

@@ -99,7 +99,7 @@ def test_stats_tell_settings_counters_and_keys():
     )
     assert told.created_at.ToNanoseconds() == START
     assert told.summary == pb.QueueSummary(
-        name="q", depth=4, in_flight=0, delayed=1, active_keys=1, consumers=1, dead_letter_queue="q.dlq"
+        name="q", depth=4, in_flight=0, delayed=1, active_keys=1, consumers=1, dead_letter_queue="q.dlq", parts=1
     )
     assert told.counters == pb.QueueCounters(enqueued=4, delivered=1, nacked=1)
     assert [(key.fairness_key, key.weight, key.pending) for key in told.keys] == [("a", 5, 3), ("default", 1, 0)]
@@ -120,4 +120,4 @@ def test_what_comes_after_all_that_can_be_told_comes_at_the_end_of_it():
     told = write_explanation(explain(queue, found, driver.now), driver.id(seq))
     last = "9999-12-31T23:59:59.999999999Z"
     assert told.not_before.ToJsonString() == last
-    assert [reason.until.ToJsonString() for reason in told.reasons if reason.code == "throttled"] == [last]
+    assert [reason.until.ToJsonString() for reason in told.reasons if reason.code == pb.WAIT_CAUSE_THROTTLED] == [last]

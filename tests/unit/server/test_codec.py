@@ -4,17 +4,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fila.broker.commands import AckGroup, ExtendGroup, Failure, Nack
+from fila.broker.commands import AckGroup, Earlier, ExtendGroup, Failure, Nack
 from fila.broker.grants import token_text
 from fila.config import LimitsConfig
 from fila.core.errors import InvalidArgument, LeaseEnded, MessageGone, MessageNotFound, QueueNotFound
 from fila.core.fair_key import FairKey
 from fila.core.ids import MessageIds
 from fila.core.lane import Lane
+from fila.internal import wire_pb2
 from fila.server import delivery_codec, message_codec, settle_codec
 from fila.storage import codec as records
 from fila.storage import keys
-from fila.v1 import messages_pb2, service_pb2
+from fila.v1 import errors_pb2, messages_pb2, service_pb2
 from fila.wire.varint import write_varint
 
 IDS = MessageIds(0x1234567890)
@@ -36,7 +37,7 @@ def digest(*messages: dict, **batch) -> int:
         parts += [service_pb2.EnqueueRequest(headers={name: value}).SerializeToString() for name, value in headers]
         parts.append(service_pb2.EnqueueRequest(payload=message.get("payload", b"")).SerializeToString())
         encoded.append(b"".join(parts))
-    request = service_pb2.EncodedEnqueueBatch(messages=encoded, **({"producer_id": "p", "sequence": 1} | batch))
+    request = wire_pb2.EncodedEnqueueBatch(messages=encoded, **({"producer_id": "p", "sequence": 1} | batch))
     received = message_codec.receive_batch(request.SerializeToString())
     return message_codec.digest(received, message_codec.read_batch(received.request, LimitsConfig()))
 
@@ -111,10 +112,8 @@ def lane_of(queue, key, priority):
 
 def read_encoded(*messages, queue=""):
     """What the broker makes of messages as they stand on the wire."""
-    batch = service_pb2.EncodedEnqueueBatch(messages=messages, queue=queue)
-    return message_codec.read_batch(
-        service_pb2.EncodedEnqueueBatch.FromString(batch.SerializeToString()), LimitsConfig()
-    )
+    batch = wire_pb2.EncodedEnqueueBatch(messages=messages, queue=queue)
+    return message_codec.read_batch(wire_pb2.EncodedEnqueueBatch.FromString(batch.SerializeToString()), LimitsConfig())
 
 
 def deliver(incoming, seq=1, attempts=0):
@@ -340,6 +339,7 @@ def test_large_headers_are_not_kept_in_memory():
 
 outcomes = st.one_of(
     seqs,
+    seqs.map(Earlier),
     texts.map(QueueNotFound),
     texts.map(InvalidArgument),
     st.just(MessageNotFound("id", "q")),
@@ -356,6 +356,7 @@ class TestAnswers:
             if isinstance(outcome, int):
                 assert result.message_id == IDS.text(outcome)
                 assert not result.HasField("error")
+                assert result.duplicate == isinstance(outcome, Earlier)
             else:
                 assert result.message_id == ""
                 assert result.error.code == (3 if isinstance(outcome, InvalidArgument) else 5)
@@ -378,7 +379,8 @@ class TestAnswers:
             ("r", "three", 5),
             ("q", "four", 5),
         ]
-        assert [one.message_gone for one in answer.failures] == [False, False, False, True]
+        kinds = [errors_pb2.ErrorKind.Name(one.error.kind).removeprefix("ERROR_KIND_") for one in answer.failures]
+        assert kinds == ["LEASE_ENDED", "MESSAGE_NOT_FOUND", "QUEUE_NOT_FOUND", "MESSAGE_GONE"]
         assert answer.failures[2].error.message == 'queue "r" does not exist'
 
 
@@ -393,7 +395,7 @@ def test_settlements_are_read_as_they_stand():
 
 def test_the_encoded_batch_is_the_batch():
     """EncodedEnqueueBatch exists to read the same bytes: the numbers of its fields are those of EnqueueBatchRequest."""
-    encoded, batch = service_pb2.EncodedEnqueueBatch.DESCRIPTOR, service_pb2.EnqueueBatchRequest.DESCRIPTOR
+    encoded, batch = wire_pb2.EncodedEnqueueBatch.DESCRIPTOR, service_pb2.EnqueueBatchRequest.DESCRIPTOR
     assert {field.name: field.number for field in encoded.fields} == {
         field.name: field.number for field in batch.fields
     }

@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.config import LimitsConfig
+from fila.internal import wire_pb2
 from fila.server import decode_limits, message_codec
-from fila.server.decode_limits import excess_of_batch, excess_of_message, excess_of_settle, walk
+from fila.server.decode_limits import (
+    BATCH_SEQUENCE,
+    SETTLE_SEQUENCE,
+    excess_of_batch,
+    excess_of_message,
+    excess_of_settle,
+    sequence_of,
+    walk,
+)
 from fila.v1 import service_pb2 as pb
 
 LIMITS = LimitsConfig()
@@ -55,14 +64,14 @@ def test_the_walk_takes_any_bytes(encoded):
 def test_a_message_with_too_much_in_it_is_refused(encoded, said):
     """A batch goes on without it: it is refused as one message, when it is judged."""
     assert str(excess_of_message(encoded, LIMITS)) == said
-    (read,) = message_codec.read_batch(pb.EncodedEnqueueBatch(messages=[encoded], queue="q"), LIMITS)
+    (read,) = message_codec.read_batch(wire_pb2.EncodedEnqueueBatch(messages=[encoded], queue="q"), LIMITS)
     assert (read.queue, str(read.refusal)) == ("q", said)
 
 
 def test_a_batch_of_more_messages_than_allowed_is_refused():
     assert excess_of_batch(b"\x0a\x00" * (1 << 23), LIMITS) is not None
     assert excess_of_batch(b"\x18\x01" * (1 << 23), LIMITS) is not None
-    allowed = pb.EncodedEnqueueBatch(messages=[bytes(400)] * MOST, producer_id="p", sequence=1, queue="q")
+    allowed = wire_pb2.EncodedEnqueueBatch(messages=[bytes(400)] * MOST, producer_id="p", sequence=1, queue="q")
     assert len(allowed.SerializeToString()) > decode_limits.SMALL_BATCH_BYTES
     assert excess_of_batch(allowed.SerializeToString(), LIMITS) is None
 
@@ -97,3 +106,19 @@ def test_a_nack_that_says_everything_a_thousand_times_is_refused():
     request = b"\x12\xa0\x1f" + content
     assert pb.SettleRequest.FromString(request).nacks
     assert excess_of_settle(request * 100, LIMITS) is not None
+
+
+@pytest.mark.parametrize(
+    "tag, request_type", [(BATCH_SEQUENCE, pb.EnqueueBatchRequest), (SETTLE_SEQUENCE, pb.SettleRequest)]
+)
+def test_the_number_of_a_refused_request_is_found_in_front_and_behind(tag, request_type):
+    number = request_type(sequence=2**64 - 1).SerializeToString()
+    assert sequence_of(number + b"\x0a\x00" * MOST, tag, LIMITS) == 2**64 - 1
+    assert sequence_of(b"\x0a\x00" * MOST + number, tag, LIMITS) == 2**64 - 1
+    assert sequence_of(b"", tag, LIMITS) is None
+    assert sequence_of(b"\x0a\x00" * MOST * 100 + number, tag, LIMITS) is None
+
+
+def test_a_number_of_a_megabyte_takes_no_time():
+    """Adding it up would take minutes, and nobody else would be served."""
+    assert excess_of_batch(b"\xff" * (2 << 20), LIMITS) is None

@@ -5,10 +5,12 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from fila.client.errors import details_of
 from fila.core.errors import QueueNotFound, ShuttingDown
 from fila.server.interceptor import guarded
+from fila.v1 import errors_pb2
 from fila.wire.method import Aborted, Method
-from fila.wire.status import StatusCode
+from fila.wire.status import RpcError, StatusCode
 from tests.helpers.access import NoRefusals, OpenGate
 
 
@@ -35,12 +37,14 @@ def refuse(error):
     return behavior
 
 
-def test_a_refusal_becomes_its_status_with_its_text_and_its_name():
+def test_a_refusal_becomes_its_status_with_its_text_and_its_kind():
     context = Context()
     with pytest.raises(Aborted):
         call(refuse(QueueNotFound("q")), context=context)
-    expected = (StatusCode.NOT_FOUND, 'queue "q" does not exist', {"fila-error": "QueueNotFound"})
-    assert context.aborted == expected
+    code, text, trailers = context.aborted
+    assert (code, text) == (StatusCode.NOT_FOUND, 'queue "q" does not exist')
+    details = details_of(RpcError(code, text, tuple(trailers.items())))
+    assert details.kind == errors_pb2.ERROR_KIND_QUEUE_NOT_FOUND
 
 
 def test_a_refusal_is_not_logged():

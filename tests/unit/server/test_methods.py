@@ -13,7 +13,7 @@ from fila.server.access_table import RULES
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
 
 SERVICES = {
-    "FilaService": (service_pb2, service.methods(MagicMock(), MagicMock(), LimitsConfig())),
+    "FilaService": (service_pb2, service.methods(MagicMock(), MagicMock(), MagicMock(), LimitsConfig())),
     "FilaAdmin": (admin_pb2, admin.methods(MagicMock())),
     "FilaAuth": (auth_pb2, auth.methods(MagicMock())),
 }

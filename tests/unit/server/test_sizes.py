@@ -9,6 +9,7 @@ from fila.broker.commands import AckGroup, ExtendGroup, Nack, Settle
 from fila.broker.staging import MAX_BATCHES
 from fila.config import LimitsConfig
 from fila.core.errors import LimitExceeded
+from fila.internal import wire_pb2
 from fila.server import message_codec, settle_codec
 from fila.server.service import FilaService
 from fila.server.streams import Streams
@@ -55,18 +56,18 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("unread")
 class TestTooMany:
     def test_messages_of_a_batch(self, service):
-        batch = pb.EncodedEnqueueBatch(messages=[b"no message"] * 4)
+        batch = wire_pb2.EncodedEnqueueBatch(messages=[b"no message"] * 4)
         with pytest.raises(LimitExceeded, match="the batch has 4 messages, 3 are allowed"):
             asyncio.run(service.enqueue_batch(message_codec.Batch(batch, 0), None))
 
     def test_messages_of_a_batch_on_a_stream(self, service):
         with pytest.raises(LimitExceeded, match="the batch has 4 messages, 3 are allowed"):
             service._take_batch(
-                None, ANYBODY, message_codec.Batch(pb.EncodedEnqueueBatch(messages=[b"no message"] * 4), 0), print
+                None, ANYBODY, message_codec.Batch(wire_pb2.EncodedEnqueueBatch(messages=[b"no message"] * 4), 0), print
             )
 
     def test_messages_to_be_staged(self, service):
-        staged = pb.EncodedStageEnqueue(messages=[b"no message"] * 4)
+        staged = wire_pb2.EncodedStageEnqueue(messages=[b"no message"] * 4)
         with pytest.raises(LimitExceeded, match="the batch has 4 messages, 3 are allowed"):
             asyncio.run(service.stage_enqueue(staged, None))
 

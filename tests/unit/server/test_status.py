@@ -1,11 +1,12 @@
-"""Every refusal has a status of its own choosing."""
-
-import pytest
+"""Every refusal has a kind and a status of its own choosing."""
 
 from fila.core import errors
 from fila.core.errors import BrokerError
-from fila.server.status import STATUS, status_of
+from fila.server.status import DEFECT, MAX_TEXT_BYTES, TABLE, row_of, text_of, write_error
+from fila.v1 import errors_pb2
 from fila.wire.status import StatusCode
+
+RETRYABLE = {StatusCode.RESOURCE_EXHAUSTED, StatusCode.UNAVAILABLE}
 
 
 def every_error():
@@ -17,40 +18,37 @@ def every_error():
     return found[1:]
 
 
-def test_every_error_has_a_status():
-    """A new error cannot reach clients as INTERNAL by accident."""
-    assert set(BrokerError.__subclasses__()) <= set(STATUS)
+def test_every_error_has_a_kind():
+    """A new error cannot reach clients without a kind, and none takes that of its parent by accident."""
+    assert [kind.__name__ for kind in every_error() if kind not in TABLE] == []
+    assert errors_pb2.ERROR_KIND_UNSPECIFIED not in {row.kind for row in TABLE.values()}
 
 
-@pytest.mark.parametrize(
-    "kind, status",
-    [
-        (errors.InvalidArgument, StatusCode.INVALID_ARGUMENT),
-        (errors.LimitExceeded, StatusCode.RESOURCE_EXHAUSTED),
-        (errors.QueueNotFound, StatusCode.NOT_FOUND),
-        (errors.QueueAlreadyExists, StatusCode.ALREADY_EXISTS),
-        (errors.MessageNotFound, StatusCode.NOT_FOUND),
-        (errors.LeaseEnded, StatusCode.NOT_FOUND),
-        (errors.MessageGone, StatusCode.NOT_FOUND),
-        (errors.StaleSequence, StatusCode.FAILED_PRECONDITION),
-        (errors.SequenceReused, StatusCode.FAILED_PRECONDITION),
-        (errors.TooFarAhead, StatusCode.FAILED_PRECONDITION),
-        (errors.Overloaded, StatusCode.RESOURCE_EXHAUSTED),
-        (errors.ShuttingDown, StatusCode.UNAVAILABLE),
-        (errors.StoreFull, StatusCode.RESOURCE_EXHAUSTED),
-        (errors.StoreFailed, StatusCode.INTERNAL),
-        (errors.StoreCorrupt, StatusCode.INTERNAL),
-    ],
-)
-def test_the_status_is_the_one_of_the_contract(kind, status):
-    assert status_of(kind.__new__(kind)) is status
+def test_a_status_code_says_whether_a_refusal_may_be_retried():
+    """RESOURCE_EXHAUSTED and UNAVAILABLE are for what may be retried, and for nothing else."""
+    for error, row in TABLE.items():
+        assert row.retryable == (row.code in RETRYABLE), error
+        assert row.retryable or not row.retry_after_ms
 
 
-def test_an_error_without_a_row_takes_that_of_its_parent():
-    for kind in every_error():
-        parent = next(one for one in kind.__mro__ if one in STATUS)
-        assert status_of(kind.__new__(kind)) is STATUS[parent]
+def test_a_kind_has_one_status_code():
+    codes = {}
+    for row in TABLE.values():
+        codes.setdefault(row.kind, set()).add((row.code, row.retryable, row.retry_after_ms))
+    assert {len(different) for different in codes.values()} == {1}
+
+
+def test_an_error_in_band_says_what_its_row_says():
+    error = write_error(errors.StoreFull("the store is full"))
+    assert (error.code, error.kind) == (StatusCode.RESOURCE_EXHAUSTED, errors_pb2.ERROR_KIND_STORE_FULL)
+    assert (error.message, error.retryable, error.retry_after_ms) == ("the store is full", True, 1000)
 
 
 def test_an_unknown_error_is_internal():
-    assert status_of(BrokerError()) is StatusCode.INTERNAL
+    assert row_of(BrokerError()) is DEFECT
+
+
+def test_a_long_text_is_cut_between_characters():
+    """It stands in the trailers twice."""
+    text = text_of(BrokerError("x" + "é" * 4000))
+    assert MAX_TEXT_BYTES - 1 <= len(text.encode()) <= MAX_TEXT_BYTES

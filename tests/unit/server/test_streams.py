@@ -5,8 +5,8 @@ from collections import deque
 
 import pytest
 
-from fila.core.errors import Overloaded, QueueNotFound, ShuttingDown
-from fila.server.streams import Streams
+from fila.core.errors import InvalidArgument, Overloaded, QueueNotFound, ShuttingDown, StoreBusy
+from fila.server.streams import RefusedRequest, Streams, Talk
 from fila.wire.stream import EOF
 
 
@@ -18,6 +18,7 @@ class Caller:
         self.answers = []
         self.unsent = deque()
         self.reads = True
+        self.began = False
         self.on_readable = self.on_writable = None
 
     def take(self):
@@ -32,6 +33,9 @@ class Caller:
     def flush(self):
         pass
 
+    async def send_initial_metadata(self, metadata=()):
+        self.began = True
+
     def ask(self, request):
         self.requests.append(request)
         self.on_readable()
@@ -42,6 +46,12 @@ class Caller:
         self.on_writable()
 
 
+class Wrong(str):
+    """A request that is refused when it is asked."""
+
+    __slots__ = ()
+
+
 class Asked:
     """Takes requests and answers them when told to."""
 
@@ -50,13 +60,22 @@ class Asked:
         self._replies = deque()
 
     def __call__(self, request, reply):
-        if isinstance(request, Exception):
-            raise request
+        if isinstance(request, Wrong):
+            raise Overloaded(request)
         self.requests.append(request)
         self._replies.append(reply)
 
     def answer(self, answer, encode=str.upper):
         self._replies.popleft()(encode, answer)
+
+
+def talk(asked):
+    return Talk(asked, lambda request: len(str(request)), lambda sequence, error: (sequence, str(error)))
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0)
 
 
 def conversation(scenario):
@@ -65,7 +84,7 @@ def conversation(scenario):
     def test():
         async def run():
             streams, caller, asked = Streams(), Caller(), Asked()
-            served = asyncio.ensure_future(streams.serve(caller, asked))
+            served = asyncio.ensure_future(streams.serve(caller, talk(asked)))
             await asyncio.sleep(0)
             await scenario(streams, caller, asked, served)
             if not served.done():
@@ -96,7 +115,7 @@ async def test_a_request_is_taken_when_the_one_before_is_answered(streams, calle
 @conversation
 async def test_what_came_before_the_handler_is_not_forgotten(streams, caller, asked, served):
     early = Caller("first")
-    late = asyncio.ensure_future(streams.serve(early, asked))
+    late = asyncio.ensure_future(streams.serve(early, talk(asked)))
     await asyncio.sleep(0)
     assert asked.requests == ["first"]
     late.cancel()
@@ -116,19 +135,54 @@ async def test_a_caller_that_does_not_read_is_asked_for_nothing_more(streams, ca
 
 
 @conversation
-async def test_an_error_as_an_answer_ends_the_stream(streams, caller, asked, served):
-    caller.ask("a")
+async def test_a_request_that_is_refused_is_answered_with_its_number_and_the_stream_goes_on(
+    streams, caller, asked, served
+):
+    """Whether it is refused before it is decoded, when it is asked, or by the broker's answer."""
+    for request in (RefusedRequest(7, Overloaded("first")), Wrong("second"), "third", "fourth"):
+        caller.ask(request)
+    await until(lambda: asked.requests == ["third"])
     asked.answer(QueueNotFound("q"))
-    with pytest.raises(QueueNotFound):
+    await until(lambda: asked.requests == ["third", "fourth"])
+    asked.answer("fourth")
+    assert caller.answers == [(7, "first"), (6, "second"), (5, 'queue "q" does not exist'), "FOURTH"]
+    caller.ask(EOF)
+    await served
+
+
+@conversation
+async def test_a_refused_request_whose_number_is_not_known_ends_the_stream(streams, caller, asked, served):
+    caller.ask(InvalidArgument("too much"))
+    with pytest.raises(InvalidArgument):
         await served
     assert caller.answers == []
 
 
 @conversation
-async def test_a_refusal_ends_the_stream(streams, caller, asked, served):
-    caller.ask(Overloaded("too much"))
-    with pytest.raises(Overloaded):
+async def test_refusals_take_turns_with_everybody_else(streams, caller, asked, served):
+    """Of a caller that sends nothing but nonsense, one request is refused in a turn of the event loop."""
+    for _ in range(5):
+        caller.ask(Wrong("nonsense"))
+    counts = []
+    while len(caller.answers) < 5:
+        counts.append(len(caller.answers))
+        await asyncio.sleep(0)
+    assert counts == [1, 2, 3, 4]
+
+
+@conversation
+async def test_a_refusal_after_which_nothing_can_succeed_ends_the_stream(streams, caller, asked, served):
+    caller.ask("a")
+    asked.answer(StoreBusy("the store has fallen behind"))
+    with pytest.raises(StoreBusy):
         await served
+    assert caller.answers == []
+
+
+@conversation
+async def test_response_headers_come_before_the_first_request(streams, caller, asked, served):
+    assert caller.began
+    assert asked.requests == []
 
 
 @conversation
@@ -151,7 +205,7 @@ async def test_an_answer_for_a_caller_that_has_gone_is_dropped(streams, caller, 
 
 @conversation
 async def test_stopping_ends_who_waits_at_once_and_the_others_after_their_answer(streams, caller, asked, served):
-    idle = asyncio.ensure_future(streams.serve(Caller(), asked))
+    idle = asyncio.ensure_future(streams.serve(Caller(), talk(asked)))
     await asyncio.sleep(0)
     caller.ask("a")
     caller.ask("b")
@@ -164,4 +218,4 @@ async def test_stopping_ends_who_waits_at_once_and_the_others_after_their_answer
         await served
     assert (asked.requests, caller.answers) == (["a"], ["A"])
     with pytest.raises(ShuttingDown):
-        await streams.serve(Caller("late"), asked)
+        await streams.serve(Caller("late"), talk(asked))

@@ -4,6 +4,7 @@ import json
 import string
 import struct
 from contextlib import suppress
+from struct import pack
 
 import pytest
 from hypothesis import given
@@ -71,25 +72,31 @@ def test_a_lease_is_read_back(record):
     assert codec.read_grant(codec.grant(record)) == record
 
 
-@given(u64s, st.integers(0, 2**32 - 1), results)
-def test_the_answers_to_a_batch_are_read_back(heard_at, digest, answers):
+@given(u64s, st.integers(0, 2**32 - 1), u64s, results)
+def test_the_answers_to_a_batch_are_read_back(heard_at, digest, epoch, answers):
     """Sequence numbers and refusals, in order."""
-    assert codec.read_produced(codec.produced(heard_at, digest, answers)) == (heard_at, digest, answers)
+    assert codec.read_produced(codec.produced(heard_at, digest, epoch, answers)) == (heard_at, digest, epoch, answers)
 
 
 @given(u64s, st.integers(1, 2**40), st.integers(0, 5_000))
 def test_answers_that_follow_each_other_take_one_entry(heard_at, first, count):
     """A batch of thousands costs as much on disk as one message."""
     answers = list(range(first, first + count))
-    record = codec.produced(heard_at, 7, answers)
-    assert codec.read_produced(record) == (heard_at, 7, answers)
-    assert codec.produced(heard_at, 7, range(first, first + count)) == record
-    assert len(record) < 32
+    record = codec.produced(heard_at, 7, 3, answers)
+    assert codec.read_produced(record) == (heard_at, 7, 3, answers)
+    assert codec.produced(heard_at, 7, 3, range(first, first + count)) == record
+    assert len(record) < 40
+
+
+def test_an_answer_that_was_written_before_producers_had_epochs_is_read():
+    """Version 1 of the record."""
+    record = pack(">BQIQIH", 1, 10, 7, 5, 2, 0)
+    assert codec.read_produced(record) == (10, 7, 0, [5, 6])
 
 
 def test_a_long_refusal_is_cut_between_characters():
     """An error text is kept up to a length, and is still text then."""
-    _, _, (text,) = codec.read_produced(codec.produced(1, 2, ["é" * 2_000]))
+    (text,) = codec.read_produced(codec.produced(1, 2, 0, ["é" * 2_000])).results
     assert text == "é" * 512
 
 
@@ -138,7 +145,7 @@ RECORDS = {
     "death": (codec.read_death, codec.death(DeathRecord("orders", 1, "max_attempts"))),
     "setting": (codec.read_setting, codec.setting("")),
     "dedup": (codec.read_dedup, codec.dedup(1, 2)),
-    "produced": (codec.read_produced, codec.produced(1, 2, [5, 6, "QueueNotFound:no"])),
+    "produced": (codec.read_produced, codec.produced(1, 2, 3, [5, 6, "QueueNotFound:no"])),
     "queue": (codec.read_queue, codec.queue(QUEUE)),
 }
 every_record = pytest.mark.parametrize("read, record", RECORDS.values(), ids=RECORDS)
@@ -155,7 +162,7 @@ def test_an_unknown_version_is_refused(read, record):
 def test_a_record_that_was_cut_short_is_refused(read, record):
     """Wherever it ends too early. Only the answers to a batch may end between two of them."""
     for end in range(len(record)):
-        if read is codec.read_produced and end in {13, 13 + 14}:
+        if read is codec.read_produced and end in {21, 21 + 14}:
             continue
         with pytest.raises(StoreCorrupt):
             read(record[:end])

@@ -57,8 +57,8 @@ class TestMessages:
     @pytest.mark.parametrize(
         "prefix, code",
         [
-            (b"\0\x00\x00\x03\xe9", StatusCode.RESOURCE_EXHAUSTED),
-            (b"\0\xff\xff\xff\xff", StatusCode.RESOURCE_EXHAUSTED),
+            (b"\0\x00\x00\x03\xe9", StatusCode.INVALID_ARGUMENT),
+            (b"\0\xff\xff\xff\xff", StatusCode.INVALID_ARGUMENT),
             (b"\1\0\0\0\1", StatusCode.UNIMPLEMENTED),
         ],
     )
@@ -337,7 +337,7 @@ class TestHostilePeers:
         server = greeted(max_header_bytes=1000)
         large = peer.encode([*BEGINNING, (b"token", b"x" * 2000), (b"kept", b"in the table")])
         server.hear(open_stream(1, large))
-        assert server.log.of(server.accepted[0]) == [("request", ()), ("refused", StatusCode.RESOURCE_EXHAUSTED)]
+        assert server.log.of(server.accepted[0]) == [("request", ()), ("refused", StatusCode.INVALID_ARGUMENT)]
         server.hear(open_stream(3, peer.encode([*BEGINNING, (b"kept", b"in the table")])))
         assert server.log.of(server.accepted[1])[0] == ("request", (*BEGINNING, (b"kept", b"in the table")))
         assert server.verdict is None
@@ -455,7 +455,7 @@ class TestEvents:
         server = opened(max_message_bytes=10)
         (stream,) = server.accepted
         server.hear(data(1, message(b"good")) + data(1, message(bytes(11))))
-        assert server.log.of(stream)[-2:] == ["readable", ("refused", StatusCode.RESOURCE_EXHAUSTED)]
+        assert server.log.of(stream)[-2:] == ["readable", ("refused", StatusCode.INVALID_ARGUMENT)]
         assert server.connection.read(stream) == b"good"
 
     def test_nothing_is_sent_on_a_stream_that_was_reset_in_the_same_read_as_its_request(self):

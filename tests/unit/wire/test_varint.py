@@ -15,7 +15,7 @@ def test_a_number_is_read_as_it_was_written(number, before, behind):
     assert read_varint(before + encoded + behind, len(before)) == (number, len(before) + len(encoded))
 
 
-@pytest.mark.parametrize("encoded", [b"", b"\x80", b"\xff\xff"])
+@pytest.mark.parametrize("encoded", [b"", b"\x80", b"\xff\xff", b"\xff" * 10 + b"\x01", b"\xff" * (1 << 20)])
 def test_a_number_that_does_not_end_is_none(encoded):
     with pytest.raises(IndexError):
         read_varint(encoded, 0)

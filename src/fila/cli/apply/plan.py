@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fila.cli.apply.manifest import Manifest
 from fila.cli.throttle import PREFIX, parts
 from fila.client.errors import QueueNotFoundError
-from fila.client.hooks import Hooks
+from fila.settings.hook_sources import HookSources
 
 if TYPE_CHECKING:
     from fila.client import Client
@@ -87,7 +87,7 @@ def _as_kept(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings in the form in which the broker tells them: it has one script."""
     kept = {key: value for key, value in settings.items() if key not in {"on_enqueue", "on_failure"}}
     if settings.keys() & {"on_enqueue", "on_failure"}:
-        kept["script"] = Hooks(settings.get("on_enqueue"), settings.get("on_failure")).script
+        kept["script"] = HookSources(settings.get("on_enqueue"), settings.get("on_failure")).script
     return kept
 
 

@@ -24,6 +24,7 @@ from fila.client import (
     InvalidArgumentError,
     LimitExceededError,
     MessageNotFoundError,
+    OverloadedError,
     QueueInfo,
     QueueNotFoundError,
 )
@@ -283,9 +284,9 @@ def _translated(item: QueueItem | None = None) -> Iterator[None]:
         if item is None:
             raise QueueUnavailable(str(error)) from error
         raise LeaseLost(f"job {item.id}: its lease has ended") from error
-    except InvalidArgumentError as error:
+    except (InvalidArgumentError, LimitExceededError) as error:
         raise InvalidJob(str(error)) from error
-    except LimitExceededError as error:
+    except OverloadedError as error:
         raise QueueFull(str(error)) from error
     except FilaTimeoutError as error:
         raise QueueUnavailable(str(error), outcome_unknown=True) from error

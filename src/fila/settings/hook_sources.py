@@ -1,7 +1,7 @@
 """A queue's script that is given as two sources, one for each hook.
 
 A queue has one script. Each source becomes a block of that script, so that local names stay apart; global names are
-shared. The broker's errors name lines of the script, which are translated back into lines of the sources.
+shared. Errors name lines of the script, which are translated back into lines of the sources.
 """
 
 import re
@@ -11,7 +11,7 @@ _LINE = re.compile(r"script:(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class HookSources:
     """The source of `on_enqueue` and that of `on_failure`; None where there is none."""
 
     on_enqueue: str | None = None
@@ -19,7 +19,7 @@ class Hooks:
 
     @property
     def script(self) -> str:
-        """The script for the broker. A single source is used as it is."""
+        """The one script. A single source is used as it is."""
         if self.on_enqueue is None or self.on_failure is None:
             return self.on_enqueue or self.on_failure or ""
         if self.on_enqueue == self.on_failure:  # one file that defines both
@@ -27,7 +27,7 @@ class Hooks:
         return f"do {self.on_enqueue}\nend do {self.on_failure}\nend\n"
 
     def located(self, text: str) -> str:
-        """A text of the broker in which lines of the script are replaced by lines of the sources."""
+        """An error text in which lines of the script are replaced by lines of the sources."""
         return _LINE.sub(lambda found: self._source_line(int(found[1])), text)
 
     def _source_line(self, line: int) -> str:

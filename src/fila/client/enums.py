@@ -1,0 +1,26 @@
+"""Numbers of the contract's enums as the names that the SDK has for them: DEAD_LETTER_REASON_MAX_ATTEMPTS is
+"max_attempts".
+"""
+
+from functools import lru_cache
+from typing import Any
+
+
+@lru_cache(maxsize=1024)
+def name_of(enum: Any, number: int) -> str:
+    """Empty for 0. A number that only a later version knows is its own name."""
+    if not number:
+        return ""
+    if number not in enum.values():
+        return str(number)
+    return str(enum.Name(number)).removeprefix(_prefix_of(enum)).lower()
+
+
+@lru_cache(maxsize=256)
+def number_of(enum: Any, name: str) -> Any:
+    """Raises ValueError for a name that the contract does not have."""
+    return enum.Value(f"{_prefix_of(enum)}{name.upper()}")
+
+
+def _prefix_of(enum: Any) -> str:
+    return str(enum.Name(0)).removesuffix("UNSPECIFIED")

@@ -1,0 +1,16 @@
+"""Names of our own as numbers of the contract's enums: "max_attempts" is DEAD_LETTER_REASON_MAX_ATTEMPTS."""
+
+from functools import lru_cache
+from typing import Any
+
+
+@lru_cache(maxsize=256)
+def number_of(enum: Any, name: str) -> Any:
+    """The number of a name, 0 for none. Raises ValueError for a name that the contract does not have."""
+    return enum.Value(f"{prefix_of(enum)}{name.upper()}") if name else 0
+
+
+@lru_cache(maxsize=256)
+def prefix_of(enum: Any) -> str:
+    """What all names of an enum begin with, by the first of them."""
+    return str(enum.Name(0)).removesuffix("UNSPECIFIED")
