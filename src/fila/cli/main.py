@@ -16,6 +16,7 @@ from fila.cli.audit import audit
 from fila.cli.auth import auth
 from fila.cli.completion import completion
 from fila.cli.config import config
+from fila.cli.console import console
 from fila.cli.consume import consume
 from fila.cli.dlq import dlq, redrive
 from fila.cli.doctor.command import doctor
@@ -138,7 +139,7 @@ for _command in (stream, daily, verdicts, checks, maintain):
     pipeline.add_command(_command)
 cli.add_section("Messages", enqueue, consume, dlq, redrive)
 cli.add_section("Queues", queue, stats=inspect)
-cli.add_section("Operations", apply, top, explain, throttle, config, hook, journal, ping, completion)
+cli.add_section("Operations", apply, console, top, explain, throttle, config, hook, journal, ping, completion)
 cli.add_section("Security", auth, audit, doctor)
 cli.add_section("Jobs", worker)
 cli.add_section("Pipelines", pipeline, reconcile)

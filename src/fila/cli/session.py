@@ -48,7 +48,7 @@ class Session:
     def client(self) -> Client:
         """A client for one command."""
         options: dict[str, Any] = {} if self.api_key_file is None else {"api_key_file": self.api_key_file}
-        tls = self._tls()
+        tls = self.tls_options()
         if tls is not None:
             options["tls"] = tls
         with warnings.catch_warnings(record=True) as warned:
@@ -58,7 +58,7 @@ class Session:
             click.echo(f"Warning: {warning.message}", err=True)
         return client
 
-    def _tls(self) -> TLS | None:
+    def tls_options(self) -> TLS | None:
         """What the options ask for, with the environment where they say nothing; None: they ask for no TLS."""
         names = ("ca", "cert", "key", "server_name")
         given = {name: value for name in names if (value := getattr(self, f"tls_{name}")) is not None}
