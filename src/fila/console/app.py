@@ -23,7 +23,7 @@ from fila.console.forms import BadForm
 from fila.console.guard import Guard
 from fila.console.links import Links
 from fila.console.pages import PAGES
-from fila.console.pages.base import Page
+from fila.console.pages.base import Page, back
 from fila.console.rendering import LIVE, render
 from fila.console.sessions import COOKIE, Refused, Session, Sessions
 from fila.console.urls import url
@@ -121,13 +121,27 @@ async def _denied(
             return _to_sign_in(request)
         except FilaError:
             pass
-    about = {"title": "Not allowed", "text": f"Your key does not allow this: {error}", "away": False}
+    text = f"Your key does not allow this: {error}"
+    if (answer := _back_with(request, text)) is not None:
+        return answer
+    about = {"title": "Not allowed", "text": text, "away": False}
     return render(request, "error.html", about, status=403)
+
+
+def _back_with(request: Request, text: str) -> Response | None:
+    """An action that was refused leads back to the page that it was on, which says why."""
+    fields = getattr(request.state, "fields", None)
+    if fields is None or "back" not in fields or request.state.session is None:
+        return None
+    request.state.session.notices.append(("error", text))
+    return back(fields)
 
 
 def _failed(request: Request, error: FilaError | BadForm) -> Response:
     """What the person can do about it. A broker that is away is asked again by the page itself."""
     request.state.session = getattr(request.state, "session", None)
+    if (answer := _back_with(request, str(error))) is not None:
+        return answer
     match error:
         case UnavailableError() | FilaTimeoutError() | TLSError():
             about = {"title": "The broker does not answer", "text": str(error), "away": True}

@@ -30,6 +30,7 @@ async def read_form(request: Request, session: Session | None) -> dict[str, str]
     fields = {name: value.replace("\r\n", "\n") for name, value in pairs}
     if session is not None and not hmac.compare_digest(fields.pop("csrf", "").encode(), session.csrf.encode()):
         raise BadForm("The form does not carry this session's token: reload the page and send it again.")
+    request.state.fields = fields
     return fields
 
 

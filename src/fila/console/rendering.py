@@ -37,6 +37,7 @@ _env.filters.update(
     size=words.size,
     seconds=words.seconds,
     age=words.age,
+    until=words.until,
     moment=words.moment,
 )
 _env.globals.update(url=url, cli=command, plural=words.plural, charts=charts)

@@ -93,7 +93,7 @@ class Watch:
         self._client = client
         self._subjects: dict[KeysView | None, _Subject] = {}
         self._task: asyncio.Task[None] | None = None
-        self._shared: dict[tuple[Any, ...], tuple[float, asyncio.Future[Any]]] = {}
+        self._shared: dict[str, tuple[float, asyncio.Future[Any]]] = {}
         self._histories: dict[str, History] = {}
         self._queue_histories: dict[str, History] = {}
         self._last: dict[KeysView, WatchedQueue] = {}
@@ -111,12 +111,15 @@ class Watch:
 
     async def shared(self, call: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
         """What the call answers, shared with whoever asked the same within the last second. Raises FilaError."""
-        key = (call.__name__, args, tuple(sorted(options.items())))
+        return await self.kept(_SHARED_S, call, *args, **options)
+
+    async def kept(self, for_s: float, call: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
+        """As `shared`, for another time. Raises FilaError."""
+        key = repr((call.__name__, args, sorted(options.items())))
         now = time.monotonic()
         known = self._shared.get(key)
-        if known is None or now - known[0] > _SHARED_S:
-            for old in [each for each, (at, _) in self._shared.items() if now - at > _SHARED_S]:
-                del self._shared[old]
+        if known is None or now - known[0] > for_s:
+            self._shared.pop(key, None)
             while len(self._shared) >= _MAX_SHARED:
                 del self._shared[next(iter(self._shared))]
             known = self._shared[key] = now, asyncio.ensure_future(call(*args, **options))

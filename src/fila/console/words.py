@@ -76,6 +76,11 @@ def age(since: datetime | None, now: datetime | None = None) -> str:
     return seconds(max(0.0, ((now or datetime.now(UTC)) - since).total_seconds()))
 
 
+def until(when: datetime, now: datetime | None = None) -> str:
+    """How long from now."""
+    return seconds(max(0.0, (when - (now or datetime.now(UTC))).total_seconds()))
+
+
 def moment(when: datetime) -> str:
     return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
 

@@ -1,6 +1,32 @@
 """One module for each page. `PAGES` is the table of all routes; `urls.NAVIGATION` says which of them the menu has."""
 
-from fila.console.pages import home, message, queue, sign_in
+from fila.console.pages import (
+    dead_letters,
+    home,
+    hooks,
+    jobs,
+    message,
+    pipelines,
+    queue,
+    queue_settings,
+    settings,
+    sign_in,
+    throttles,
+)
 from fila.console.pages.base import Page
 
-PAGES: tuple[Page, ...] = (*sign_in.PAGES, *home.PAGES, *queue.PAGES, *message.PAGES)
+_MODULES = (
+    sign_in,
+    home,
+    queue,
+    queue_settings,
+    message,
+    throttles,
+    dead_letters,
+    hooks,
+    jobs,
+    pipelines,
+    settings,
+)
+
+PAGES: tuple[Page, ...] = tuple(page for module in _MODULES for page in module.PAGES)
