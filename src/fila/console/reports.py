@@ -28,10 +28,9 @@ def reports(folder: Path) -> list[Report]:
         for name in sorted(files):
             path = Path(root) / name
             if name.endswith(".html") and not path.is_symlink() and len(found) < MAX_REPORTS:
-                stat = path.stat()
-                found.append(
-                    Report((inside / name).as_posix(), stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
-                )
+                about = path.stat()
+                changed_at = datetime.fromtimestamp(about.st_mtime, UTC)
+                found.append(Report((inside / name).as_posix(), about.st_size, changed_at))
     return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
 

@@ -4,20 +4,24 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 from fila.config import Config, load
 from fila.core.errors import BrokerError
+from fila.server.console import ConsoleMissing, console_beside
 from fila.settings import SettingsError
 
 EXIT_FAILED, EXIT_USAGE = 1, 2
+DEFAULT_CONSOLE = "127.0.0.1:5550"
 
 EXAMPLES = """examples:
   fila-server                                       settings from fila.toml, /etc/fila/fila.toml or defaults
   fila-server --data-dir /var/lib/fila              keep messages there
   fila-server --listen 127.0.0.1:5555               serve this machine only
+  fila-server --console                             also the console, at http://localhost:5550/
   FILA_STORAGE__DURABILITY=fsync fila-server        survive power loss, not only a crash
 """
 
@@ -25,7 +29,8 @@ EXAMPLES = """examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server until it is told to stop. Returns the exit code."""
     try:
-        config = configure(arguments)
+        options = _read(arguments)
+        config = _configured(options)
         import uvloop
 
         from fila.server.app import serve
@@ -33,18 +38,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         logs.configure(config.log)
         os.umask(0o077)  # the store is for its owner alone
-        uvloop.run(serve(config))
+        with nullcontext() if options.console is None else console_beside(config, options.console):
+            uvloop.run(serve(config))
     except SettingsError as error:
         return _fail(EXIT_USAGE, str(error))
     except ModuleNotFoundError as error:
         return _fail(EXIT_FAILED, f"the server needs the package {error.name}: pip install 'fila[server]'")
-    except (BrokerError, OSError) as error:
+    except (BrokerError, OSError, ConsoleMissing) as error:
         return _fail(EXIT_FAILED, str(error))
     return 0
 
 
 def configure(arguments: Sequence[str] | None) -> Config:
     """The configuration: file, then environment, then the command line. Raises SettingsError."""
+    return _configured(_read(arguments))
+
+
+def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="fila-server",
         description="The Fila message broker.",
@@ -59,8 +69,18 @@ def configure(arguments: Sequence[str] | None) -> Config:
         "--insecure", action="store_true", help="serve other machines although neither keys nor certificates are set up"
     )
     parser.add_argument("--data-dir", metavar="DIR", help="where messages are kept (default: data)")
+    parser.add_argument(
+        "--console",
+        nargs="?",
+        const=DEFAULT_CONSOLE,
+        metavar="ADDR",
+        help=f"also start the console, a process of its own that ends with the server (default: {DEFAULT_CONSOLE})",
+    )
     parser.add_argument("--version", action="version", version=f"fila-server {version('fila')}")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def _configured(options: argparse.Namespace) -> Config:
     config = load(options.config, os.environ)
     if options.listen is not None:
         config = replace(config, server=replace(config.server, listen_addr=options.listen))
