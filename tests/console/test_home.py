@@ -91,7 +91,7 @@ def test_a_broker_that_is_killed_is_shown_as_such_and_picked_up_when_it_comes_ba
     expect(fresh.get_by_role("heading", level=1)).to_have_text("The broker does not answer")
     broker.start()
     expect(page.locator("#away")).to_be_hidden()
-    eventually(lambda: client.list_queues(), "the broker is back")
+    eventually(client.list_queues, "the broker is back")
     client.enqueue(queue)
     expect(row(page, queue).locator("[data-field=depth]")).to_have_text("8")
     expect(fresh.get_by_role("heading", name="Queues")).to_be_visible()

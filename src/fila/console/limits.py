@@ -48,5 +48,7 @@ MAX_HISTORY_ENTRIES: Final = 50_000
 MAX_SWEEPS: Final = 8
 #: Waiting messages that a script is tried on.
 MAX_TRIED: Final = 50
-#: How long the broker may take for an answer.
-BROKER_TIMEOUT_S: Final = 4.0
+#: How long the broker may take for an answer. It lets failed logins wait for up to 5 s.
+BROKER_TIMEOUT_S: Final = 6.0
+#: A broker that asks for a key is not asked again without one for this long: it would count as a failed login.
+KEYLESS_PAUSE_S: Final = 60.0

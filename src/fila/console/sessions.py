@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fila.client import FilaError, PermissionDeniedError
 from fila.client.auth import Identity
-from fila.console.limits import MAX_FAILED_SIGN_INS, MAX_LINKS, MAX_SESSIONS, SESSION_IDLE_S
+from fila.console.limits import KEYLESS_PAUSE_S, MAX_FAILED_SIGN_INS, MAX_LINKS, MAX_SESSIONS, SESSION_IDLE_S
 from fila.console.links import Link, Links
 
 COOKIE = "fila_console"
@@ -50,6 +50,8 @@ class Sessions:
 
     links: Links
     _by_cookie: dict[str, Session] = field(default_factory=dict)
+    #: When the broker may be asked without a key again.
+    _keyless_from: float = 0.0
     _failures: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_FAILED_SIGN_INS))
 
     def find(self, cookie: str) -> Session | None:
@@ -61,14 +63,15 @@ class Sessions:
 
     async def begin(self, key: str | None) -> tuple[str, Session]:
         """The cookie and the session of who has this key. Raises Refused, or FilaError when the broker is away."""
-        self._count_failures()
+        self._check_pace(key)
         link = self._open(key)
         try:
             identity = await link.client.auth.who_am_i()
             if key is None and identity.principal:
                 raise Refused("The broker knows the console itself, not you: sign in with a key of yours.")
         except PermissionDeniedError as error:
-            await self._fail(link, counts=key is not None)
+            self._note_failure(key)
+            await self.links.leave(link)
             raise Refused("The broker does not accept this key." if key else "The broker asks for a key.") from error
         except BaseException:
             await self.links.leave(link)
@@ -91,14 +94,17 @@ class Sessions:
         if session is not None:
             await self.links.leave(session.link)
 
-    async def _fail(self, link: Link, *, counts: bool) -> None:
-        if counts:
+    def _note_failure(self, key: str | None) -> None:
+        if key is None:
+            self._keyless_from = time.monotonic() + KEYLESS_PAUSE_S
+        else:
             self._failures.append(time.monotonic())
-        await self.links.leave(link)
 
-    def _count_failures(self) -> None:
+    def _check_pace(self, key: str | None) -> None:
         now = time.monotonic()
-        if len(self._failures) == MAX_FAILED_SIGN_INS and now - self._failures[0] < 60:
+        if key is None and now < self._keyless_from:
+            raise Refused("The broker asks for a key.")
+        if key is not None and len(self._failures) == MAX_FAILED_SIGN_INS and now - self._failures[0] < 60:
             raise Refused("Too many sign-ins have failed: try again in a minute.")
 
     async def _make_room(self) -> None:

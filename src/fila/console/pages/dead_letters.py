@@ -32,9 +32,9 @@ async def letters(request: Request) -> Response:
     """The dead-letter queue, or that of the queue with this name."""
     link = link_of(request)
     name = request.query_params.get("name", "")
-    if not name.endswith(SUFFIX):
-        return RedirectResponse(url("/dead-letters/queue", name=name + SUFFIX), 303)
     asked = {field: request.query_params.get(field, "") for field in FIELDS}
+    if not name.endswith(SUFFIX):
+        return RedirectResponse(url("/dead-letters/queue", name=name + SUFFIX, **asked), 303)
     chosen = filter_of(asked)
     stats = await link.watch.shared(link.client.queue_stats, name, 1)
     sweeps = link.sweeps.of(name)
