@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup check check-wire test test-hostile test-spark test-release bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
-.PHONY: proto release-contract docs fmt pins clean
+.PHONY: proto release-contract docs fmt pins clean console-pictures
 
 PY := .venv/bin/python
 STAMP := .venv/.setup-done
@@ -16,7 +16,7 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 2 : n > 
 TESTS ?= tests
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv with pinned dependencies
 	@:
@@ -90,6 +90,9 @@ bench-connector: setup ## Spark's source and sink on a real server beside the pl
 
 docs: setup ## Build the documentation site into build/site; a broken link is an error
 	@$(PY) -m website build
+
+console-pictures: setup ## Take the pictures of docs/console.md (needs Chromium)
+	@$(PY) scripts/console_pictures.py
 
 proto: setup ## Generate the Python code of proto/
 	@scripts/proto

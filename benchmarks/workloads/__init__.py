@@ -1,6 +1,7 @@
 """All workloads, in the order in which they run."""
 
 from benchmarks.workloads.base import Workload
+from benchmarks.workloads.console import CONSOLE
 from benchmarks.workloads.fairness import FAIR_COST, QUIET, SHARES
 from benchmarks.workloads.journal import JOURNAL
 from benchmarks.workloads.latency import LATENCY
@@ -31,4 +32,5 @@ WORKLOADS: tuple[Workload, ...] = (
     DECISION,
     PARKED,
     RATES,
+    CONSOLE,
 )

@@ -1,10 +1,11 @@
-"""What the console refuses, without a browser: forged forms, other hosts, large bodies, listening where it is unsafe."""
+"""What the console refuses, without a browser: forged forms, other hosts, large bodies, an unsafe address."""
 
 import http.client
 import re
 import ssl
 import subprocess
 import sys
+import time
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -14,7 +15,8 @@ from fila.console.guard import POLICY
 from fila.console.limits import MAX_BODY_BYTES
 from fila.testing import ServerProcess
 from fila.testing.console import ConsoleProcess
-from tests.support.certificates import Authority
+from tests.e2e.support import eventually
+from tests.support.certificates import Authority, grpc_credentials
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -22,13 +24,16 @@ pytestmark = pytest.mark.timeout(90)
 class Visitor:
     """A browser's requests, made by hand."""
 
-    def __init__(self, url):
+    def __init__(self, url, *, enter=True):
         self.origin = url
         self.host = urlsplit(url).netloc
         self.cookie = ""
+        if not enter:
+            return
         found = self.send("GET", "/")
         self.cookie = found.headers["set-cookie"].partition(";")[0]
-        self.token = re.search(r'name="csrf" value="([^"]+)"', self.send("GET", "/queue?name=q").text)[1]
+        found = re.search(r'name="csrf" value="([^"]+)"', self.send("GET", "/settings").text)
+        self.token = found[1]
 
     def send(self, method, path, fields=None, *, body=None, **headers):
         connection = http.client.HTTPConnection(urlsplit(self.origin).hostname, urlsplit(self.origin).port, timeout=30)
@@ -157,6 +162,27 @@ def test_https_is_served_with_a_certificate_and_the_cookie_is_secure(broker, tmp
         assert "max-age" in answer.headers["strict-transport-security"]
 
 
+def test_a_broker_with_tls_is_shown_with_the_options_of_every_command(tmp_path):
+    authority = Authority(tmp_path)
+    pair = authority.server()
+    config = f'[tls]\ncert = "{pair.cert}"\nkey = "{pair.key}"\n'
+    (tmp_path / "broker").mkdir()
+    with ServerProcess(tmp_path / "broker", config=config, credentials=grpc_credentials(authority)) as server:
+        with ConsoleProcess(server.addr, args=("--tls-ca", authority.ca)) as console:
+            assert "No queue yet" in Visitor(console.url).send("GET", "/").text
+        with ConsoleProcess(server.addr) as console:
+            visitor = Visitor(console.url, enter=False)
+            answer = visitor.send("POST", "/sign-in", {"key": "fila_a_b"}, origin=visitor.origin)
+            assert "TLS" in answer.text, "the broker says what is missing"
+
+
+def test_behind_a_proxy_nobody_is_let_in_without_a_key(broker):
+    with ConsoleProcess(broker.addr, args=("--host", "console.example")) as console:
+        visitor = Visitor(console.url, enter=False)
+        answer = visitor.send("GET", "/", host="console.example")
+        assert (answer.status, answer.headers["location"]) == (303, "/sign-in?next=%2F")
+
+
 def test_the_server_starts_the_console_and_takes_it_along_when_it_is_killed(tmp_path):
     with ServerProcess(tmp_path, args=("--console", "127.0.0.1:0")) as server:
         url = re.search(r" at (http://\S+?)/\n", wait_for(server, " at http://"))[1]
@@ -168,14 +194,10 @@ def test_the_server_starts_the_console_and_takes_it_along_when_it_is_killed(tmp_
 
 
 def wait_for(server, text):
-    from tests.e2e.support import eventually
-
     return eventually(lambda: server.log if text in server.log else "", f"the log has {text!r}")
 
 
 def status_of(url):
-    import time
-
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
     connection.request("GET", "/sign-in")

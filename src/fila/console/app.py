@@ -38,8 +38,12 @@ _STATIC = {
 }
 
 
-def console_app(links: Links, hosts: Iterable[str], *, secure: bool = False, reports: Path | None = None) -> Starlette:
-    """The console as an ASGI application. `hosts` are the values of Host that it answers to."""
+def console_app(
+    links: Links, hosts: Iterable[str], *, secure: bool = False, keyless: bool = True, reports: Path | None = None
+) -> Starlette:
+    """The console as an ASGI application. `hosts` are the values of Host that it answers to. With `keyless`, browsers
+    on this machine need no key while the broker asks for none.
+    """
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -53,6 +57,7 @@ def console_app(links: Links, hosts: Iterable[str], *, secure: bool = False, rep
     app.state.links = links
     app.state.sessions = Sessions(links)
     app.state.secure = secure
+    app.state.keyless = keyless
     app.state.reports = reports
     return app
 
@@ -93,7 +98,7 @@ def _entered(page: Page) -> Handler:
 
 async def _enter(request: Request, sessions: Sessions) -> tuple[str, Session]:
     """Without a key, for a browser on this machine and a broker that asks for none. Raises Refused."""
-    if request.client is None or not is_loopback(request.client.host):
+    if not request.app.state.keyless or request.client is None or not is_loopback(request.client.host):
         raise Refused("Sign in with a key.")
     return await sessions.begin(None)
 

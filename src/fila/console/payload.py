@@ -49,5 +49,5 @@ def _is_text(payload: bytes) -> bool:
     try:
         payload.decode()
     except UnicodeDecodeError as error:
-        return error.start >= len(payload) - 3  # cut inside a character
+        return error.reason == "unexpected end of data" and b"\x00" not in payload  # cut inside a character
     return b"\x00" not in payload

@@ -78,7 +78,9 @@ async def _serve(serving: Serving, host: str, listener: socket.socket, on_ready:
     port = listener.getsockname()[1]
     secure = serving.cert is not None
     links = Links(serving.addr, serving.tls)
-    app = console_app(links, _hosts(host, port, serving.hosts), secure=secure, reports=serving.reports)
+    keyless = not serving.hosts  # behind a proxy, everybody seems to be on this machine
+    hosts = _hosts(host, port, serving.hosts)
+    app = console_app(links, hosts, secure=secure, keyless=keyless, reports=serving.reports)
     config = uvicorn.Config(
         app,
         log_level=logging.WARNING,

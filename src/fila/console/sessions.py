@@ -72,7 +72,9 @@ class Sessions:
         except PermissionDeniedError as error:
             self._note_failure(key)
             await self.links.leave(link)
-            raise Refused("The broker does not accept this key." if key else "The broker asks for a key.") from error
+            raise Refused(
+                f"The broker does not accept this key: {error}" if key else "The broker asks for a key."
+            ) from error
         except BaseException:
             await self.links.leave(link)
             raise

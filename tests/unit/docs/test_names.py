@@ -61,7 +61,7 @@ def test_commands_and_options_exist(path):
     for command in commands(path.read_text()):
         program, *words = words_of(command)
         if program == "fila-server":
-            known = {"--config", "--listen", "--insecure", "--data-dir", "--version", "--help"}
+            known = {"--config", "--listen", "--insecure", "--data-dir", "--console", "--version", "--help"}
         else:
             found, known = cli, set()
             while isinstance(found, click.Group) and words:
