@@ -41,7 +41,7 @@ def test_no_page_runs_or_reorders_what_others_wrote(page, client, evil):
     name, big = evil
     [letter, *_] = client.peek(f"{name}.dlq").messages
     q = quote(name)
-    paths = ["/", "/throttles", "/dead-letters", "/hooks", "/jobs", "/settings", "/pipelines"]
+    paths = ["/", "/throttles", "/dead-letters", "/hooks", "/jobs", "/settings", "/pipelines", "/audit"]
     paths += [f"/queue?name={q}", f"/messages?name={q}", f"/queue/settings?name={q}", f"/hook?name={q}"]
     paths += [f"/dead-letters/queue?name={q}", f"/key?queue={q}&key={quote(EVIL)}", f"/key?queue={q}&key={quote(BIDI)}"]
     paths += [f"/message?queue={quote(name + '.dlq')}&id={letter.id}&history=1"]

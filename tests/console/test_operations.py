@@ -151,6 +151,19 @@ def test_a_report_is_opened_inside_and_cannot_run_anything(page, reports):
     assert answer.status == 404
 
 
+def test_the_audit_tells_who_changed_what_as_the_sdk_does(page, client, queue):
+    client.create_queue(queue)
+    client.update_queue(queue, max_attempts=4)
+    page.goto(f"/audit?resource=queue:{queue}")
+    shown = page.locator("section[aria-labelledby=entries] tbody tr")
+    known = list(client.read_audit(resource=f"queue:{queue}"))
+    assert [entry.action for entry in known] == ["CreateQueue", "UpdateQueue"]
+    expect(shown).to_have_count(2)
+    expect(shown.first).to_contain_text("UpdateQueue")
+    expect(shown.first).to_contain_text("max_attempts")
+    expect(shown.first.locator(".now")).to_have_text("4")
+
+
 def test_entries_of_the_configuration_are_set_and_removed(page, client):
     page.goto("/settings")
     page.get_by_label("New entry").fill("pricing.tier")

@@ -19,6 +19,7 @@ NAVIGATION = (
     Entry("/jobs", "Jobs"),
     Entry("/pipelines", "Pipelines"),
     Entry("/settings", "Settings"),
+    Entry("/audit", "Audit"),
 )
 
 

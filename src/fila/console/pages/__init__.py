@@ -1,6 +1,7 @@
 """One module for each page. `PAGES` is the table of all routes; `urls.NAVIGATION` says which of them the menu has."""
 
 from fila.console.pages import (
+    audit,
     dead_letters,
     home,
     hooks,
@@ -27,6 +28,7 @@ _MODULES = (
     jobs,
     pipelines,
     settings,
+    audit,
 )
 
 PAGES: tuple[Page, ...] = tuple(page for module in _MODULES for page in module.PAGES)

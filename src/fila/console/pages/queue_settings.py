@@ -40,6 +40,9 @@ GROUPS = {
             "visibility-timeout",
             "whole",
         ),
+        Setting("max_depth", "Most messages", "0 means no limit.", "max-depth", "whole"),
+        Setting("max_bytes", "Most bytes", "0 means no limit.", "max-bytes", "whole"),
+        Setting("overflow", "When full", "reject or drop-oldest.", "overflow", "text"),
         Setting("dedup_window_ms", "Dedup window, ms", "How long dedup keys are remembered.", "dedup-window", "whole"),
     ),
     "Failure": (
