@@ -71,7 +71,11 @@ def test_a_page_with_hostile_names_refreshes_itself(page, client, evil):
 
 
 def test_every_page_reads_on_a_phone_and_for_a_screen_reader(page, client, queue):
-    client.create_queue(queue, fairness_header="tenant")
+    client.create_queue(queue, fairness_header="tenant", throttle_headers=["provider"])
+    client.set_config("throttle.provider:a-provider-with-a-long-name", "rate=1000,burst=2000,max_in_flight=100000")
+    client.enqueue(queue, {"provider": "a-provider-with-a-long-name"})
+    with client.consume(queue, max_in_flight=1) as consumer:
+        next(consumer)
     message_id = client.enqueue(queue, {"tenant": "acme-with-a-very-long-name-that-nobody-can-break" * 3}, b"x" * 500)
     paths = ["/", f"/queue?name={queue}", f"/queue/settings?name={queue}", f"/messages?name={queue}", "/settings"]
     paths += [f"/message?queue={queue}&id={message_id}", f"/key?queue={queue}", "/throttles", "/hooks", "/jobs"]

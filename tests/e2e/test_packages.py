@@ -55,6 +55,7 @@ NEEDS = {
         "o",
     ): r".* need.* the package .*: pip install 'fila\[spark\]'.*",
     ("journal", "export", "j.parquet"): r"fila journal export needs .* pyarrow: pip install 'fila-client\[export\]'",
+    ("console",): r"fila console needs the package [\w.]+: pip install 'fila\[console\]'",
     ("worker", "shop:app"): r".*the package redis is not installed: pip install 'fila-client\[redis\]'",
 }
 

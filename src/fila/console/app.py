@@ -23,9 +23,9 @@ from fila.console.forms import BadForm
 from fila.console.guard import Guard
 from fila.console.links import Links
 from fila.console.pages import PAGES
-from fila.console.pages.base import Page, back
+from fila.console.pages.base import Page, back, set_session
 from fila.console.rendering import LIVE, render
-from fila.console.sessions import COOKIE, Refused, Session, Sessions
+from fila.console.sessions import Refused, Session, Sessions
 from fila.console.urls import url
 from fila.wire.address import is_loopback
 
@@ -39,7 +39,13 @@ _STATIC = {
 
 
 def console_app(
-    links: Links, hosts: Iterable[str], *, secure: bool = False, keyless: bool = True, reports: Path | None = None
+    links: Links,
+    hosts: Iterable[str],
+    cookie: str,
+    *,
+    secure: bool = False,
+    keyless: bool = True,
+    reports: Path | None = None,
 ) -> Starlette:
     """The console as an ASGI application. `hosts` are the values of Host that it answers to. With `keyless`, browsers
     on this machine need no key while the broker asks for none.
@@ -58,6 +64,7 @@ def console_app(
     app.state.sessions = Sessions(links)
     app.state.secure = secure
     app.state.keyless = keyless
+    app.state.cookie = cookie
     app.state.reports = reports
     return app
 
@@ -76,7 +83,7 @@ def _entered(page: Page) -> Handler:
 
     async def handler(request: Request) -> Response:
         sessions: Sessions = request.app.state.sessions
-        cookie, session = request.cookies.get(COOKIE, ""), None
+        cookie, session = request.cookies.get(request.app.state.cookie, ""), None
         try:
             session = sessions.find(cookie)
             if session is None and page.needs_session:
@@ -89,8 +96,12 @@ def _entered(page: Page) -> Handler:
             return await _denied(request, sessions, cookie, session, error)
         except (FilaError, BadForm) as error:
             response = _failed(request, error)
-        if session is not None and request.cookies.get(COOKIE) != cookie and request.state.cookie == cookie:
-            set_cookie(response, request, cookie)
+        if (
+            session is not None
+            and request.cookies.get(request.app.state.cookie) != cookie
+            and request.state.cookie == cookie
+        ):
+            set_session(response, request, cookie)
         return response
 
     return handler
@@ -101,10 +112,6 @@ async def _enter(request: Request, sessions: Sessions) -> tuple[str, Session]:
     if not request.app.state.keyless or request.client is None or not is_loopback(request.client.host):
         raise Refused("Sign in with a key.")
     return await sessions.begin(None)
-
-
-def set_cookie(response: Response, request: Request, cookie: str) -> None:
-    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=request.app.state.secure, path="/")
 
 
 def _to_sign_in(request: Request) -> Response:

@@ -19,6 +19,7 @@ from fila.client.api_key import FILE_VARIABLE, KEY_VARIABLE
 from fila.console.app import console_app
 from fila.console.limits import MAX_REQUESTS
 from fila.console.links import Links
+from fila.console.sessions import COOKIE
 from fila.wire.address import is_loopback, split_address
 
 _STOP_S = 3
@@ -80,7 +81,8 @@ async def _serve(serving: Serving, host: str, listener: socket.socket, on_ready:
     links = Links(serving.addr, serving.tls)
     keyless = not serving.hosts  # behind a proxy, everybody seems to be on this machine
     hosts = _hosts(host, port, serving.hosts)
-    app = console_app(links, hosts, secure=secure, keyless=keyless, reports=serving.reports)
+    cookie = f"{COOKIE}_{port}"
+    app = console_app(links, hosts, cookie, secure=secure, keyless=keyless, reports=serving.reports)
     config = uvicorn.Config(
         app,
         log_level=logging.WARNING,

@@ -14,6 +14,7 @@ from fila.console.limits import KEYLESS_PAUSE_S, MAX_FAILED_SIGN_INS, MAX_LINKS,
 from fila.console.links import Link, Links
 
 COOKIE = "fila_console"
+"""The name begins so; the port follows, since browsers keep one set of cookies for all ports of a host."""
 
 
 @dataclass(slots=True)

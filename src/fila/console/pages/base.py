@@ -41,6 +41,12 @@ def back(fields: dict[str, str], fallback: str = "/") -> Response:
     return RedirectResponse(local(fields.get("back", fallback)), 303)
 
 
+def set_session(response: Response, request: Request, cookie: str) -> None:
+    """The browser gets the session; scripts and other sites do not."""
+    state = request.app.state
+    response.set_cookie(state.cookie, cookie, httponly=True, samesite="strict", secure=state.secure, path="/")
+
+
 def page_number(request: Request) -> int:
     """The page of a table, from 0."""
     text = request.query_params.get("page", "0")

@@ -4,9 +4,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from fila.console.forms import read_form
-from fila.console.pages.base import Page, session_of
+from fila.console.pages.base import Page, session_of, set_session
 from fila.console.rendering import render
-from fila.console.sessions import COOKIE, Refused, Sessions
+from fila.console.sessions import Refused, Sessions
 from fila.console.urls import local
 
 
@@ -35,7 +35,7 @@ async def sign_in(request: Request) -> Response:
     await sessions.end(request.state.cookie)
     request.state.session, request.state.cookie = session, cookie
     response = RedirectResponse(local(fields.get("next", "/")), 303)
-    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=request.app.state.secure, path="/")
+    set_session(response, request, cookie)
     return response
 
 
@@ -45,7 +45,7 @@ async def sign_out(request: Request) -> Response:
     await sessions.end(request.state.cookie)
     request.state.cookie = ""
     response = RedirectResponse("/sign-in", 303)
-    response.delete_cookie(COOKIE, path="/")
+    response.delete_cookie(request.app.state.cookie, path="/")
     return response
 
 
