@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from fila.client import TLS, AsyncClient
-from fila.console.limits import BROKER_TIMEOUT_S
+from fila.console.limits import BROKER_TIMEOUT_S, MAX_LINKS
 from fila.console.sweeps import Sweeps
 from fila.console.watch import Watch
 
@@ -35,7 +35,7 @@ class Links:
 
     def open(self, key: str | None) -> Link:
         """The link of a key, which is opened if nobody has it. Raises FilaError for what cannot be a key."""
-        name = "" if key is None else hashlib.sha256(key.encode()).hexdigest()
+        name = _name(key)
         link = self._open.get(name)
         if link is None:
             client = AsyncClient(self.addr, timeout=BROKER_TIMEOUT_S, api_key=key, tls=self.tls)
@@ -55,5 +55,10 @@ class Links:
             await link.close()
         self._open.clear()
 
-    def __len__(self) -> int:
-        return len(self._open)
+    def has_room_for(self, key: str | None) -> bool:
+        """Whether the key is known, or may become known."""
+        return _name(key) in self._open or len(self._open) < MAX_LINKS
+
+
+def _name(key: str | None) -> str:
+    return "" if key is None else hashlib.sha256(key.encode()).hexdigest()

@@ -85,7 +85,7 @@ class Sessions:
         return cookie, self._by_cookie[cookie]
 
     def _open(self, key: str | None) -> Link:
-        if len(self.links) >= MAX_LINKS and key is not None:
+        if not self.links.has_room_for(key):
             raise Refused(f"{MAX_LINKS} keys are signed in, which is the limit: sign out in another browser.")
         try:
             return self.links.open(key)
