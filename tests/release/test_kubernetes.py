@@ -20,7 +20,7 @@ KUBERNETES = ("1.27", "1.30")  # the oldest and the newest that the validator kn
 OPTIONS = {
     "defaults": [],
     "everything": [
-        "--set=insecure=true,tls.secretName=cert,tls.clientCASecretName=ca,config.scheduler.quantum=8",
+        "--set=insecure=true,tls.secretName=cert,tls.clientCASecretName=ca,config=scheduler.quantum = 8",
         "--set=networkPolicy.clientLabels.app=shop,networkPolicy.metricsNamespaceLabels.team=ops",
         "--set=persistence.storageClassName=fast,imagePullSecrets[0].name=pull,nodeSelector.disk=ssd",
     ],
@@ -105,7 +105,8 @@ def test_a_wrong_field_is_found(helm, tmp_path):
 def test_the_plain_manifests_are_the_chart_with_its_defaults(helm):
     validate(PLAIN)
     made = script("release/manifests", env={**os.environ, "HELM": helm})
-    assert made.stdout == PLAIN.read_text(), "run: release/manifests >deploy/kubernetes/fila.yaml"
+    rendered, plain = (list(yaml.safe_load_all(text)) for text in (made.stdout, PLAIN.read_text()))
+    assert [each for each in rendered if each] == plain, "run: release/manifests >deploy/kubernetes/fila.yaml"
 
 
 def test_the_chart_passes_the_lint_of_helm(helm):
