@@ -2,19 +2,12 @@
 
 import os
 import subprocess
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from tests.release.conftest import ROOT, script
 from tests.support.programs import broker, round_trip
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
+from tests.support.web import serving
 
 
 @pytest.fixture
@@ -22,13 +15,8 @@ def releases(dist, tmp_path):
     """The address below which a release has the built files."""
     (tmp_path / "www/latest").mkdir(parents=True)
     (tmp_path / "www/latest/download").symlink_to(dist)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "www")))
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(tmp_path / "www") as address:
+        yield address
 
 
 def test_a_newcomer_pipes_it_into_a_shell_and_runs_the_broker(releases, tmp_path):

@@ -4,20 +4,14 @@ import hashlib
 import io
 import subprocess
 import tarfile
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from tests.support.web import serving
+
 RELEASE = Path(__file__).parents[3] / "release"
 PROGRAM = '#!/bin/sh\necho "fila-server {version}"\n'
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
 
 
 class Machine:
@@ -74,13 +68,8 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path):
     (tmp_path / "www").mkdir()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "www")))
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield Machine(tmp_path, f"http://127.0.0.1:{server.server_port}")
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(tmp_path / "www") as address:
+        yield Machine(tmp_path, address)
 
 
 def test_the_newest_release_is_installed_through_a_pipe_and_says_what_it_did(machine):
