@@ -12,12 +12,12 @@ from fila.broker.commands import (
     CreateQueue,
     DeleteQueue,
     Enqueue,
+    EnqueueResult,
     ExtendGroup,
     Failure,
     Incoming,
     Location,
     Nack,
-    Outcome,
     Parting,
     Produced,
     Purge,
@@ -237,7 +237,7 @@ class Driver:
 
     def enqueue(
         self, *messages: Incoming, producer: str = "", sequence: int = 0, epoch: int = 0, traced: bool = False
-    ) -> list[Outcome]:
+    ) -> list[EnqueueResult]:
         produced = Produced(producer, sequence, digest_of(messages), epoch)
         return list(self.ask(lambda reply: Enqueue(list(messages), reply, produced, traced)))
 

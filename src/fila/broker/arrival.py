@@ -10,7 +10,7 @@ from itertools import count, repeat
 from typing import Any, ClassVar
 
 from fila.broker.admission import check_batch, check_message, check_room
-from fila.broker.commands import Earlier, Enqueue, Incoming, Outcome, RefusedMessage, StageEnqueue
+from fila.broker.commands import Earlier, Enqueue, EnqueueResult, Incoming, RefusedMessage, StageEnqueue
 from fila.broker.lane_cache import USUAL, Terms, terms
 from fila.broker.placement import read_placement
 from fila.broker.producers import plan_batch
@@ -28,10 +28,10 @@ from fila.core.schedule import Delayed
 from fila.storage import codec, keys
 from fila.storage.base import Family
 
-Judged = tuple[Placement, int, int]
+Placed = tuple[Placement, int, int]
 """What becomes of a message that is taken: its placement, priority and delay."""
 Answers = Mapping[Incoming, tuple[object, Any]]
-"""What hooks have said about messages, a Judged or BrokerError, with the hooks that said it."""
+"""What hooks have said about messages, a Placed or BrokerError, with the hooks that said it."""
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Arrival(Effect):
         self.queue.lane_cache.end_tick()
 
 
-def plan_enqueue(tick: Tick, command: Enqueue) -> Sequence[Outcome]:
+def plan_enqueue(tick: Tick, command: Enqueue) -> Sequence[EnqueueResult]:
     """Take a batch in. Each message succeeds or fails by itself; a batch that was taken before is answered again.
 
     Raises StaleSequence, TooFarAhead, ProducerFenced, or SequenceReused for another batch under the same number.
@@ -132,11 +132,11 @@ def plan_enqueue(tick: Tick, command: Enqueue) -> Sequence[Outcome]:
     return _plan_messages(tick, command)
 
 
-def _plan_messages(tick: Tick, command: Enqueue) -> Sequence[Outcome]:
+def _plan_messages(tick: Tick, command: Enqueue) -> Sequence[EnqueueResult]:
     """Sequence numbers that follow each other, but where a message was refused or was there before."""
     state, messages, traced = tick.state, command.messages, command.traced
     first = state.sequence.reserve(tick.now, len(messages))
-    others: dict[int, Outcome] = {}
+    others: dict[int, EnqueueResult] = {}
     most_bytes = state.limits.max_payload_bytes
     put, put_u64 = tick.batch.put, keys.u64
     name, arrival, cache, special, room = None, None, None, None, None
@@ -221,7 +221,7 @@ def _route(tick: Tick, arrival: Arrival, message: Incoming, seq: int, answers: A
     that is refused.
     """
     queue = arrival.queue
-    judged = judge(queue, message, tick.state.limits, tick.now, answers)
+    placed = place(queue, message, tick.state.limits, tick.now, answers)
     dedup_key = message.dedup_key if queue.record.dedup_window_ms else ""
     earlier = find_dedup(tick, arrival, dedup_key) if dedup_key else None
     if earlier is not None:
@@ -231,15 +231,15 @@ def _route(tick: Tick, arrival: Arrival, message: Incoming, seq: int, answers: A
         raise full
     if dedup_key:
         put_dedup(tick, arrival, dedup_key, seq)
-    return settle_on(arrival, message, judged)
+    return find_lane(arrival, message, placed)
 
 
-def settle_on(arrival: Arrival, message: Incoming, judged: Judged) -> tuple[Lane, Terms]:
-    """The lane and terms of a message that was judged. What only its headers decide is remembered for others that have
+def find_lane(arrival: Arrival, message: Incoming, placed: Placed) -> tuple[Lane, Terms]:
+    """The lane and terms of a message that was placed. What only its headers decide is remembered for others that have
     the same.
     """
-    queue, (placed, priority, delay_ms) = arrival.queue, judged
-    key, weight, throttle_keys, cost, _, _ = placed
+    queue, (placement, priority, delay_ms) = arrival.queue, placed
+    key, weight, throttle_keys, cost, _, _ = placement
     queue.lane_cache.weighted = queue.lane_cache.weighted or weight != 1
     lane, on_terms = arrival.lane(key, priority, throttle_keys), terms(weight, cost, throttle_keys, delay_ms)
     if queue.hooks is None and not delay_ms:
@@ -247,7 +247,7 @@ def settle_on(arrival: Arrival, message: Incoming, judged: Judged) -> tuple[Lane
     return lane, on_terms
 
 
-def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int, answers: Answers) -> Judged:
+def place(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int, answers: Answers) -> Placed:
     """By the queue's script, which may have answered already, or else by its headers. Raises BrokerError for a message
     that no queue or not this one takes.
     """
@@ -257,7 +257,7 @@ def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int, 
         check_message(message, headers, limits)
         return read_placement(queue.record, headers, limits), message.priority, message.delay_ms
     if message in answers and answers[message][0] is hooks:
-        answer: Judged | BrokerError = answers[message][1]
+        answer: Placed | BrokerError = answers[message][1]
         if isinstance(answer, BrokerError):
             raise answer
         return answer
@@ -270,7 +270,9 @@ def judge(queue: QueueState, message: Incoming, limits: LimitsConfig, now: int, 
     )
 
 
-def judge_ahead(state: BrokerState, command: Enqueue | StageEnqueue, clock: Callable[[], int]) -> Iterator[None]:
+def ask_on_enqueue_ahead(
+    state: BrokerState, command: Enqueue | StageEnqueue, clock: Callable[[], int]
+) -> Iterator[None]:
     """Have hooks judge the messages of a batch before it is planned. Yields before each call of a hook."""
     answers, queues, changed = command.answers, state.queues, -1
     while changed != state.hooks_changed:  # else all were asked that decide when it is planned
@@ -284,7 +286,7 @@ def judge_ahead(state: BrokerState, command: Enqueue | StageEnqueue, clock: Call
                 continue
             yield
             try:
-                answer: Judged | BrokerError = judge(queue, message, state.limits, clock(), {})
+                answer: Placed | BrokerError = place(queue, message, state.limits, clock(), {})
             except BrokerError as error:
                 answer = error
             answers[message] = (queue.hooks, answer)

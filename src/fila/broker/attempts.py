@@ -11,20 +11,20 @@ from fila.core.leases import Grant
 from fila.core.policy import Verdict
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
-from fila.storage.records import AttemptRecord, DeathRecord, Failed
+from fila.storage.records import AttemptRecord, DeathRecord, LeaseEnd
 
 HISTORY = 16
 """How many failed attempts of a message are remembered."""
 
 
 @dataclass(slots=True)
-class FailedAttempt:
+class EndedLease:
     """A message that its consumer did not finish."""
 
     queue: QueueState
     grant: Grant
     seq: int
-    kind: Failed
+    kind: LeaseEnd
     error: str = ""
     delay_ms: int = 0
     """What the consumer asks for."""
@@ -51,7 +51,7 @@ class Death:
     attempts: list[tuple[int, AttemptRecord]]
 
 
-def put_attempt(tick: Tick, queue: str, failed: FailedAttempt, attempts: int) -> None:
+def put_attempt(tick: Tick, queue: str, failed: EndedLease, attempts: int) -> None:
     """Write down a failed attempt, under its number."""
     record = codec.attempt(AttemptRecord(tick.now, failed.kind, failed.error))
     tick.batch.put(Family.ATTEMPTS, keys.attempt(queue, failed.seq, attempts), record)

@@ -21,9 +21,9 @@ from fila.broker.commands import (
     CreateQueue,
     DeleteQueue,
     Enqueue,
+    EnqueueResult,
     Failure,
     Incoming,
-    Outcome,
     Parting,
     Produced,
     SetConfig,
@@ -100,8 +100,10 @@ class Broker:
 
     async def enqueue(
         self, messages: list[Incoming], produced: Produced = NOBODY, *, traced: bool = False
-    ) -> Sequence[Outcome]:
-        outcomes: Sequence[Outcome] = await self.do(lambda reply: Enqueue(messages, reply, produced, traced=traced))
+    ) -> Sequence[EnqueueResult]:
+        outcomes: Sequence[EnqueueResult] = await self.do(
+            lambda reply: Enqueue(messages, reply, produced, traced=traced)
+        )
         return outcomes
 
     async def settle(self, command: Callable[[Callable[[Any], None]], Settle]) -> list[Failure]:

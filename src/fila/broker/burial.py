@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fila.broker.arrival import Arrival
-from fila.broker.attempts import HISTORY, FailedAttempt, put_attempt
+from fila.broker.attempts import HISTORY, EndedLease, put_attempt
 from fila.broker.queue import QueueState
 from fila.broker.tick import Effect, Order, Tick
 from fila.core.errors import Overloaded
 from fila.core.lane import Lane
 from fila.storage import codec, keys
 from fila.storage.base import Family
-from fila.storage.records import DeathRecord, Failed
+from fila.storage.records import DeathRecord, LeaseEnd
 
 MOVED_BYTES = 64 << 20
 """About how much one tick moves to dead-letter queues."""
@@ -44,7 +44,7 @@ class DeadLetter:
     """Where it waits among the dead letters"""
     cost: int
     attempts: int
-    kind: Failed
+    kind: LeaseEnd
     size: int
     """Of headers and payload"""
 
@@ -79,12 +79,12 @@ class Burials(Effect):
             wakeups.free_credit(queue, grant.consumer, 1)
             dead_letters.attempts[seq] = dead.attempts
             dead_letters.know(dead.lane.key)
-            dead_letters.judge(seq, dead.kind)
+            dead_letters.note_suspicion(seq, dead.kind)
             dead_letters.come_back(dead.lane, seq, dead.cost)
             wakeups.want(dead_letters)
 
 
-def plan_burial(tick: Tick, failed: FailedAttempt, remains: Remains) -> None:
+def plan_burial(tick: Tick, failed: EndedLease, remains: Remains) -> None:
     """Raises Overloaded when the tick has moved too much already: the message stays as it is."""
     burials = tick.one(Burials)
     size = len(remains.record)

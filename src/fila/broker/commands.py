@@ -15,7 +15,7 @@ from fila.storage.records import QueueRecord
 
 DEFAULT_PRIORITY = 5
 
-Outcome = int | BrokerError
+EnqueueResult = int | BrokerError
 """What became of one message of a batch: its sequence number, or why it was refused."""
 
 
@@ -101,7 +101,7 @@ class Enqueue:
     """A batch of messages."""
 
     messages: list[Incoming]
-    reply: Callable[[Sequence[Outcome] | BrokerError], None]
+    reply: Callable[[Sequence[EnqueueResult] | BrokerError], None]
     produced: Produced = NOBODY
     traced: bool = False
     """Whether each message is to say where it was put."""

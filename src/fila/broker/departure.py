@@ -11,14 +11,14 @@
 
 from dataclasses import dataclass
 
-from fila.broker.attempts import FailedAttempt
+from fila.broker.attempts import EndedLease
 from fila.broker.commands import Parting, ReturnGrants
-from fila.broker.failure import plan_failure
+from fila.broker.lease_end import plan_lease_end
 from fila.broker.queue import QueueState
 from fila.broker.tick import Effect, Tick
 from fila.core.errors import Overloaded
 from fila.core.leases import Grant
-from fila.storage.records import Failed
+from fila.storage.records import LeaseEnd
 
 RETURNED_AT_ONCE = 400
 """Messages of a consumer that has gone which one tick gives back: 10 ms, and three times as long if all are buried"""
@@ -75,22 +75,22 @@ def _plan_messages(tick: Tick, departure: Departure) -> bool:
                 return False
             room -= 1
             try:
-                plan_failure(tick, _attempt(departure, grant, seq))
+                plan_lease_end(tick, _attempt(departure, grant, seq))
             except Overloaded:
                 return False
     return True
 
 
-def _attempt(departure: Departure, grant: Grant, seq: int) -> FailedAttempt:
+def _attempt(departure: Departure, grant: Grant, seq: int) -> EndedLease:
     queue, in_hands = departure.queue, departure.in_hands
-    failed = FailedAttempt(queue, grant, seq, Failed.RELEASED, suspect=seq == departure.next_to_be_handed)
+    failed = EndedLease(queue, grant, seq, LeaseEnd.RELEASED, suspect=seq == departure.next_to_be_handed)
     if seq in in_hands:
         alone = len(in_hands) == 1
         exhausted = queue.retry.exhausted(failed.attempts + 1)
         failed.spared = not alone
-        failed.kind = Failed.LOST if exhausted and not alone else Failed.RETURNED
+        failed.kind = LeaseEnd.LOST if exhausted and not alone else LeaseEnd.RETURNED
         if departure.command.parting is Parting.LOST:
-            failed.kind = Failed.LOST_ALONE if alone else Failed.LOST
+            failed.kind = LeaseEnd.LOST_ALONE if alone else LeaseEnd.LOST
     return failed
 
 

@@ -27,7 +27,7 @@ from fila.core.fair_key import FairKey
 from fila.core.lane import Lane
 from fila.storage import keys
 from fila.storage.journal import Column, Field, Kind, Packer
-from fila.storage.records import Failed, QueueRecord
+from fila.storage.records import LeaseEnd, QueueRecord
 
 _LANE, _SEQ, _ATTEMPT, _SIZE, _COST, _UNTIL, _COUNT, _CAUSE, _TARGET, _THROTTLED = (name.value for name in Field)
 
@@ -154,7 +154,7 @@ class Events:
         self._add(Kind.ENQUEUED, lanes, numbers, (_SIZE, sizes), (_COST, costs), (_UNTIL, until))
 
     def _add_returned(self, returned: list[Returned]) -> None:
-        groups: dict[tuple[str, Failed], list[Returned]] = {}
+        groups: dict[tuple[str, LeaseEnd], list[Returned]] = {}
         for back in returned:
             groups.setdefault((back.queue.name, back.kind), []).append(back)
         for (_, kind), group in groups.items():

@@ -2,13 +2,13 @@
 
 from contextlib import suppress
 
-from fila.broker.attempts import FailedAttempt
-from fila.broker.failure import plan_failure
+from fila.broker.attempts import EndedLease
+from fila.broker.lease_end import plan_lease_end
 from fila.broker.queue import QueueState
 from fila.broker.tick import Tick
 from fila.core.errors import Overloaded
 from fila.core.leases import Grant
-from fila.storage.records import Failed
+from fila.storage.records import LeaseEnd
 
 
 def plan_expiry(tick: Tick, queue: QueueState, limit: int) -> int:
@@ -32,8 +32,8 @@ def _plan_grant(tick: Tick, queue: QueueState, grant: Grant, handed: set[int] | 
     with suppress(Overloaded):
         for seq in grant.members:
             if seq not in tick.leases.gone:
-                kind = Failed.EXPIRED if handed is None or seq in handed else Failed.RELEASED
+                kind = LeaseEnd.EXPIRED if handed is None or seq in handed else LeaseEnd.RELEASED
                 spared = not grant.consumer and grant.claim is None
-                plan_failure(tick, FailedAttempt(queue, grant, seq, kind, spared=spared))
+                plan_lease_end(tick, EndedLease(queue, grant, seq, kind, spared=spared))
                 count += 1
     return count

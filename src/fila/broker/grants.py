@@ -35,7 +35,7 @@ def put_grant(batch: Batch, queue: QueueState, grant: Grant) -> None:
     batch.put(Family.LEASE_EXPIRY, keys.grant_expiry(grant.expires_at, queue.name, grant.number), b"")
 
 
-class LeaseEnds:
+class EndingLeases:
     """The leases that end in one tick. So two commands of a tick cannot both settle a message, and the records of a
     grant go with the last of its messages.
     """

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from fila.broker.arrival import judge_ahead
+from fila.broker.arrival import ask_on_enqueue_ahead
 from fila.broker.commands import Command, CreateQueue, Enqueue, Settle, StageEnqueue, UpdateQueue
 from fila.broker.scripts import SCRIPT_SETTINGS
-from fila.broker.settle import judge_nacks_ahead
+from fila.broker.settle import ask_on_failure_ahead
 from fila.broker.state import BrokerState
 from fila.core.errors import Overloaded, quoted
 from fila.storage.base import Storage
@@ -162,9 +162,9 @@ class HookQueue:
 
     def _questions(self, command: Command) -> Iterator[None]:
         if isinstance(command, Enqueue | StageEnqueue):
-            return judge_ahead(self._state, command, self._time)
+            return ask_on_enqueue_ahead(self._state, command, self._time)
         if isinstance(command, Settle):
-            return judge_nacks_ahead(self._state, self._store, command, self._time)
+            return ask_on_failure_ahead(self._state, self._store, command, self._time)
         return iter(())
 
     def _time(self) -> int:

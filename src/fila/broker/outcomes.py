@@ -1,14 +1,14 @@
-"""What follows from each way in which an attempt can end: one row for each `Failed`.
+"""What follows from each way in which a lease can end without an ack: one row for each `LeaseEnd`.
 
-To add a way: a member of `Failed` (`storage/records.py`), a row here, and whoever decides that it happened (`settle.py`
-for what consumers say, `expiry.py`, `departure.py`). A test holds the table complete.
+To add a way: a member of `LeaseEnd` (`storage/records.py`), a row here, and whoever decides that it happened
+(`settle.py` for what consumers say, `expiry.py`, `departure.py`). A test holds the table complete.
 """
 
 from enum import Enum
 from typing import NamedTuple
 
 from fila.storage.journal import Kind
-from fila.storage.records import Failed
+from fila.storage.records import LeaseEnd
 
 
 class OnSuspicion(Enum):
@@ -24,7 +24,7 @@ class OnSuspicion(Enum):
     """Its consumer was lost with this message alone."""
 
 
-class Outcome(NamedTuple):
+class LeaseEndRule(NamedTuple):
     counts: bool
     """Whether it is an attempt, which may be the last"""
     counter: str
@@ -35,11 +35,11 @@ class Outcome(NamedTuple):
     """Whether the consumer chose it: then the hook `on_failure` is asked, and a retry delay applies."""
 
 
-OUTCOMES: dict[Failed, Outcome] = {
-    Failed.NACKED: Outcome(True, "nacked", Kind.NACKED, OnSuspicion.CLEARS, by_choice=True),
-    Failed.EXPIRED: Outcome(True, "expired", Kind.EXPIRED, OnSuspicion.CLEARS),
-    Failed.RETURNED: Outcome(True, "returned", Kind.RETURNED, OnSuspicion.CLEARS),
-    Failed.RELEASED: Outcome(False, "returned", Kind.RELEASED, OnSuspicion.KEEPS),
-    Failed.LOST: Outcome(True, "returned", Kind.RETURNED, OnSuspicion.SUSPECTS),
-    Failed.LOST_ALONE: Outcome(True, "returned", Kind.RETURNED, OnSuspicion.CONFIRMS),
+OUTCOMES: dict[LeaseEnd, LeaseEndRule] = {
+    LeaseEnd.NACKED: LeaseEndRule(True, "nacked", Kind.NACKED, OnSuspicion.CLEARS, by_choice=True),
+    LeaseEnd.EXPIRED: LeaseEndRule(True, "expired", Kind.EXPIRED, OnSuspicion.CLEARS),
+    LeaseEnd.RETURNED: LeaseEndRule(True, "returned", Kind.RETURNED, OnSuspicion.CLEARS),
+    LeaseEnd.RELEASED: LeaseEndRule(False, "returned", Kind.RELEASED, OnSuspicion.KEEPS),
+    LeaseEnd.LOST: LeaseEndRule(True, "returned", Kind.RETURNED, OnSuspicion.SUSPECTS),
+    LeaseEnd.LOST_ALONE: LeaseEndRule(True, "returned", Kind.RETURNED, OnSuspicion.CONFIRMS),
 }

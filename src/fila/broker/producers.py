@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from fila.broker.admission import check_room
-from fila.broker.commands import Earlier, Outcome, Produced
+from fila.broker.commands import Earlier, EnqueueResult, Produced
 from fila.broker.tick import Effect, Tick
 from fila.core import errors
 from fila.core.dedup import SEQUENCE_JUMP, SEQUENCES_KEPT, Place
@@ -29,7 +29,7 @@ class Batches(Effect):
 
     last: dict[str, Place] = field(default_factory=dict)
     """Producer -> its last batch in this tick"""
-    answers: dict[tuple[str, Place], tuple[int, Sequence[Outcome]]] = field(default_factory=dict)
+    answers: dict[tuple[str, Place], tuple[int, Sequence[EnqueueResult]]] = field(default_factory=dict)
     """What batches of this tick are answered, with their digests, in case one comes twice in it"""
     silent: list[str] = field(default_factory=list)
     """Producers to be forgotten"""
@@ -42,7 +42,7 @@ class Batches(Effect):
             producers.advance(producer, place, tick.now)
 
 
-def plan_batch(tick: Tick, produced: Produced, plan: Callable[[], Sequence[Outcome]]) -> Sequence[Outcome]:
+def plan_batch(tick: Tick, produced: Produced, plan: Callable[[], Sequence[EnqueueResult]]) -> Sequence[EnqueueResult]:
     """Have a batch planned, unless it was taken before.
 
     Raises StaleSequence, TooFarAhead, SequenceReused or ProducerFenced.
@@ -92,7 +92,7 @@ def plan_producer_sweep(tick: Tick, most: int) -> None:
             break
 
 
-def _answer_again(tick: Tick, batches: Batches, produced: Produced) -> Sequence[Outcome]:
+def _answer_again(tick: Tick, batches: Batches, produced: Produced) -> Sequence[EnqueueResult]:
     producer, sequence, digest, _ = produced
     fresh = batches.answers.get((producer, produced.place))
     if fresh is not None:
@@ -113,11 +113,11 @@ def _answer_again(tick: Tick, batches: Batches, produced: Produced) -> Sequence[
     return [Earlier(outcome) if isinstance(outcome, int) else outcome for outcome in outcomes]
 
 
-def _to_result(outcome: Outcome) -> codec.Result:
+def _to_result(outcome: EnqueueResult) -> codec.Result:
     return outcome if isinstance(outcome, int) else f"{type(outcome).__name__}:{outcome}"
 
 
-def _to_outcome(result: codec.Result) -> Outcome:
+def _to_outcome(result: codec.Result) -> EnqueueResult:
     if isinstance(result, int):
         return result
     kind, _, words = result.partition(":")

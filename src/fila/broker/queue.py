@@ -24,7 +24,7 @@ from fila.core.suspects import SuspectLane, Suspects, Suspicion
 from fila.core.throttle import ThrottleManager
 from fila.lua.hooks import Hooks
 from fila.storage import keys
-from fila.storage.records import Failed, QueueRecord
+from fila.storage.records import LeaseEnd, QueueRecord
 
 LARGE_BYTES = 64 << 10
 MAX_DEPARTED = 10_000
@@ -62,7 +62,7 @@ class Counters:
     dropped: int = 0
     """Moved to the dead-letter queue, or out of it for good, because the queue was full"""
 
-    def count_failure(self, kind: Failed) -> None:
+    def count_failure(self, kind: LeaseEnd) -> None:
         name = OUTCOMES[kind].counter
         setattr(self, name, getattr(self, name) + 1)
 
@@ -228,7 +228,7 @@ class QueueState:
         if key.ring <= PARKED:
             self.drr.activate(key)
 
-    def judge(self, seq: int, kind: Failed, *, uncounted: bool = False) -> None:
+    def note_suspicion(self, seq: int, kind: LeaseEnd, *, uncounted: bool = False) -> None:
         """Note whether a message whose attempt failed is delivered alone from now on: also if it was not tried, but may
         have been (`uncounted`).
         """

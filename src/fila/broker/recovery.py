@@ -101,7 +101,7 @@ def _load_attempts(state: BrokerState, store: Storage) -> None:
                 state.queues[queue].attempts[seq] = 0
         elif queue in state.queues:
             state.queues[queue].attempts[seq] = number  # the last of them is the highest
-            state.queues[queue].judge(seq, codec.read_attempt(value).kind)
+            state.queues[queue].note_suspicion(seq, codec.read_attempt(value).kind)
 
 
 def _load_producers(state: BrokerState, store: Storage) -> None:

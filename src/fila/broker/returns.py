@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from fila.broker.attempts import HISTORY, FailedAttempt, put_attempt
+from fila.broker.attempts import HISTORY, EndedLease, put_attempt
 from fila.broker.queue import QueueState
 from fila.broker.tick import Effect, Order, Tick
 from fila.core.ids import NS_PER_MS
 from fila.storage import codec, keys
 from fila.storage.base import Family
-from fila.storage.records import Failed
+from fila.storage.records import LeaseEnd
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Returned:
     """That have failed by now"""
     due: int
     """When it is ready again; 0 for at once"""
-    kind: Failed
+    kind: LeaseEnd
     suspect: bool
     """Whether it is to be delivered alone although no attempt is counted"""
 
@@ -42,7 +42,7 @@ class Returns(Effect):
             grant, (lane, _, cost) = queue.leases.release(back.seq)
             if back.attempts:
                 queue.attempts[back.seq] = back.attempts
-            queue.judge(back.seq, back.kind, uncounted=back.suspect)
+            queue.note_suspicion(back.seq, back.kind, uncounted=back.suspect)
             queue.ledger.came_back(back.seq, grant.token, back.due or tick.now)
             if back.due:
                 wakeups.delay(queue, (back.due, back.seq, lane, cost))
@@ -55,14 +55,14 @@ class Returns(Effect):
                 wakeups.note_overfull(queue)
 
 
-def plan_release(tick: Tick, failed: FailedAttempt) -> None:
+def plan_release(tick: Tick, failed: EndedLease) -> None:
     """Give a message back as if it had never been delivered."""
     due = tick.now + failed.delay_ms * NS_PER_MS if failed.delay_ms else 0
     tick.leases.note_release(failed.queue, failed.grant)
     _plan(tick, failed, failed.attempts, due)
 
 
-def plan_retry(tick: Tick, failed: FailedAttempt, delay_ms: int) -> None:
+def plan_retry(tick: Tick, failed: EndedLease, delay_ms: int) -> None:
     """Give a message back after a failed attempt."""
     queue, seq, attempts = failed.queue, failed.seq, failed.attempts + 1
     put_attempt(tick, queue.name, failed, attempts)
@@ -71,7 +71,7 @@ def plan_retry(tick: Tick, failed: FailedAttempt, delay_ms: int) -> None:
     _plan(tick, failed, attempts, tick.now + delay_ms * NS_PER_MS if delay_ms else 0)
 
 
-def _plan(tick: Tick, failed: FailedAttempt, attempts: int, due: int) -> None:
+def _plan(tick: Tick, failed: EndedLease, attempts: int, due: int) -> None:
     queue, seq = failed.queue, failed.seq
     if due:
         tick.batch.put(Family.SCHEDULED, keys.scheduled(due, queue.name, seq), codec.scheduled())

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fila.broker.ack import plan_acks
 from fila.broker.admission import check_delay, check_settle_size
-from fila.broker.attempts import FailedAttempt
+from fila.broker.attempts import EndedLease
 from fila.broker.commands import AckGroup, Failure, Nack, Settle
 from fila.broker.extension import ask_extension
-from fila.broker.failure import ask, plan_failure
 from fila.broker.grants import read_token
+from fila.broker.lease_end import ask, plan_lease_end
 from fila.broker.state import BrokerState
 from fila.broker.tick import Tick
 from fila.core.errors import BrokerError, InvalidArgument, MessageNotFound
 from fila.core.policy import Verdict
 from fila.storage.base import Storage
-from fila.storage.records import Failed
+from fila.storage.records import LeaseEnd
 
 
 def plan_settle(tick: Tick, command: Settle) -> list[Failure]:
@@ -48,14 +48,16 @@ def _plan_nack(tick: Tick, nack: Nack, answers: Mapping[Nack, tuple[object, Verd
         raise MessageNotFound(message_id, queue.name)
     if nack.release and nack.dead_letter:
         raise InvalidArgument("release and dead_letter cannot both be set")
-    kind = Failed.RELEASED if nack.release else Failed.NACKED
-    failed = FailedAttempt(queue, grant, seq, kind, nack.error, nack.delay_ms, nack.dead_letter)
+    kind = LeaseEnd.RELEASED if nack.release else LeaseEnd.NACKED
+    failed = EndedLease(queue, grant, seq, kind, nack.error, nack.delay_ms, nack.dead_letter)
     if nack in answers and answers[nack][0] is queue.hooks:
         failed.verdict = answers[nack][1]
-    plan_failure(tick, failed)
+    plan_lease_end(tick, failed)
 
 
-def judge_nacks_ahead(state: BrokerState, store: Storage, command: Settle, clock: Callable[[], int]) -> Iterator[None]:
+def ask_on_failure_ahead(
+    state: BrokerState, store: Storage, command: Settle, clock: Callable[[], int]
+) -> Iterator[None]:
     """Have hooks judge messages that are given back before that is planned. Yields before each call of a hook."""
     answers, changed = command.answers, -1
     while changed != state.hooks_changed:
@@ -72,6 +74,6 @@ def judge_nacks_ahead(state: BrokerState, store: Storage, command: Settle, clock
             grant = queue.leases.find(seq, read_token(nack.token))  # time may have passed
             if grant is None:
                 continue
-            verdict = ask(state, store, FailedAttempt(queue, grant, seq, Failed.NACKED, nack.error), clock())
+            verdict = ask(state, store, EndedLease(queue, grant, seq, LeaseEnd.NACKED, nack.error), clock())
             if verdict is not None:
                 answers[nack] = (queue.hooks, verdict)

@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from fila.broker.admission import check_batch_size, check_name
-from fila.broker.arrival import Arrival, judge, queue_of, settle_on
+from fila.broker.arrival import Arrival, find_lane, place, queue_of
 from fila.broker.commands import CommitTransaction, Incoming, StageEnqueue
 from fila.broker.lane_cache import USUAL, Terms
 from fila.broker.publishing import Publishing, plan_unstage
@@ -244,7 +244,7 @@ def _route(tick: Tick, arrival: Arrival, message: Incoming, command: StageEnqueu
         or message.priority != lane.priority
         or message.payload_bytes > limits.max_payload_bytes
     ):
-        return settle_on(arrival, message, judge(arrival.queue, message, limits, tick.now, command.answers))
+        return find_lane(arrival, message, place(arrival.queue, message, limits, tick.now, command.answers))
     return lane, cache.special.get(message.header_bytes, USUAL)
 
 

@@ -23,7 +23,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, TypeVar
 
 from fila.broker.commands import Command
-from fila.broker.grants import LeaseEnds
+from fila.broker.grants import EndingLeases
 from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
 from fila.storage.base import Batch, Storage
@@ -86,7 +86,7 @@ class Tick:
         self.now = now
         self.batch = Batch()
         """The write"""
-        self.leases = LeaseEnds(self.batch)
+        self.leases = EndingLeases(self.batch)
         """Whose end is planned"""
         self.replies: list[tuple[Callable[[Any], None], Any]] = []
         self.to_go_on: list[Command] = []

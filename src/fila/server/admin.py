@@ -11,7 +11,7 @@ from fila.auth.rights import Kind, Permission
 from fila.broker.audit_commands import Origin
 from fila.broker.broker import Broker
 from fila.broker.dry_run import Subject
-from fila.broker.failure import MAX_ERROR
+from fila.broker.lease_end import MAX_ERROR
 from fila.broker.operators import Sweep, SweptSome
 from fila.broker.search import Query
 from fila.config import KIB, LuaConfig, SchedulerConfig

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from google.protobuf.message import DecodeError
 
-from fila.broker.commands import DEFAULT_PRIORITY, Earlier, Incoming, Outcome, Produced, RefusedMessage
+from fila.broker.commands import DEFAULT_PRIORITY, Earlier, EnqueueResult, Incoming, Produced, RefusedMessage
 from fila.config import LimitsConfig
 from fila.core.errors import BrokerError, InvalidArgument
 from fila.core.ids import MessageIds
@@ -228,7 +228,7 @@ def add_header(message: Incoming, name: str, value: str) -> None:
         message.header_bytes = header + message.header_bytes
 
 
-def write_outcomes(ids: MessageIds, outcomes: Sequence[Outcome], sequence: int) -> bytes:
+def write_outcomes(ids: MessageIds, outcomes: Sequence[EnqueueResult], sequence: int) -> bytes:
     """An EnqueueBatchResponse."""
     tail = service_pb2.EnqueueBatchResponse(sequence=sequence).SerializeToString()
     if isinstance(outcomes, range):
@@ -241,7 +241,7 @@ def write_refused(sequence: int, error: BrokerError) -> bytes:
     return service_pb2.EnqueueBatchResponse(sequence=sequence, error=write_error(error)).SerializeToString()
 
 
-def _write_outcome(ids: MessageIds, outcome: Outcome) -> bytes:
+def _write_outcome(ids: MessageIds, outcome: EnqueueResult) -> bytes:
     if isinstance(outcome, Earlier):
         return _EARLIER + ids.ascii(outcome) + _DUPLICATE
     return _RESULT + ids.ascii(outcome) if isinstance(outcome, int) else _write_refusal(outcome)

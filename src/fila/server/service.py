@@ -14,11 +14,11 @@ from fila.broker.commands import (
     AckGroup,
     Earlier,
     Enqueue,
+    EnqueueResult,
     ExtendGroup,
     Failure,
     Incoming,
     Nack,
-    Outcome,
     Produced,
     Settle,
     StageEnqueue,
@@ -109,7 +109,7 @@ class FilaService:
             messages = access.screen(messages)
         began = self._broker.now()
 
-        def encode(outcomes: Sequence[Outcome]) -> bytes:
+        def encode(outcomes: Sequence[EnqueueResult]) -> bytes:
             if self._tracer is not None:
                 self._tracer.enqueued(messages, outcomes, began, self._broker.now(), caller)
             return message_codec.write_outcomes(self._broker.state.ids, outcomes, sequence)
@@ -127,7 +127,7 @@ class FilaService:
 
     async def _enqueue(
         self, messages: list[Incoming], call: ServerCall, produced: Produced = NOBODY
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[EnqueueResult]:
         if self._tracer is None:
             return await self._broker.enqueue(messages, produced)
         began = self._broker.now()

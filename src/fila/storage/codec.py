@@ -19,9 +19,9 @@ from fila.storage.records import (
     ClaimRecord,
     CommitRecord,
     DeathRecord,
-    Failed,
     GrantRecord,
     GroupRecord,
+    LeaseEnd,
     QueueRecord,
     StagedRecord,
     StagedRun,
@@ -229,9 +229,9 @@ def attempt(record: AttemptRecord) -> bytes:
 
 def read_attempt(value: bytes) -> AttemptRecord:
     at, kind = _unpack(_ATTEMPT, value[: _ATTEMPT.size], "an attempt")
-    if kind not in list(Failed):
+    if kind not in list(LeaseEnd):
         raise StoreCorrupt("an attempt cannot be read")
-    return AttemptRecord(at, Failed(kind), value[_ATTEMPT.size :].decode(errors="ignore"))
+    return AttemptRecord(at, LeaseEnd(kind), value[_ATTEMPT.size :].decode(errors="ignore"))
 
 
 def death(record: DeathRecord) -> bytes:

@@ -135,7 +135,7 @@ class CommitRecord:
     """Those of them that get new sequence numbers"""
 
 
-class Failed(IntEnum):
+class LeaseEnd(IntEnum):
     """How an attempt ended."""
 
     NACKED = 1
@@ -155,7 +155,7 @@ class AttemptRecord:
     """One attempt that failed."""
 
     at: int
-    kind: Failed
+    kind: LeaseEnd
     error: str
     """What the consumer said, its beginning if it said much."""
 

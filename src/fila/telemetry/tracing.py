@@ -25,7 +25,7 @@ from enum import Enum
 from random import getrandbits
 from typing import NamedTuple
 
-from fila.broker.commands import AckGroup, Failure, Incoming, Nack, Outcome
+from fila.broker.commands import AckGroup, EnqueueResult, Failure, Incoming, Nack
 from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
 from fila.core.lane import Lane
@@ -129,7 +129,7 @@ class Tracer:
     def enqueued(
         self,
         messages: list[Incoming],
-        outcomes: Sequence[Outcome],
+        outcomes: Sequence[EnqueueResult],
         began: int,
         ended: int,
         caller: Parent | None = None,

@@ -7,14 +7,14 @@ import pytest
 from fila.broker.outcomes import OUTCOMES
 from fila.broker.queue import Counters
 from fila.core.lifecycle import COUNTS_AN_ATTEMPT
-from fila.storage.records import Failed
+from fila.storage.records import LeaseEnd
 
 
 def test_every_way_has_a_row():
-    assert set(OUTCOMES) == set(Failed)
+    assert set(OUTCOMES) == set(LeaseEnd)
 
 
-@pytest.mark.parametrize("kind", Failed)
+@pytest.mark.parametrize("kind", LeaseEnd)
 def test_every_way_is_counted_once(kind):
     counters = Counters()
     counters.count_failure(kind)

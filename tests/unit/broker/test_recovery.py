@@ -8,7 +8,7 @@ from fila.config import LimitsConfig
 from fila.core.errors import StoreCorrupt
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family
-from fila.storage.records import AttemptRecord, Failed, GrantRecord
+from fila.storage.records import AttemptRecord, GrantRecord, LeaseEnd
 from fila.storage.rocks import RocksStorage
 from tests.helpers.broker import MS, NODE, Driver, incoming, messages_of
 from tests.support.faulty import FaultyStorage
@@ -248,7 +248,7 @@ class TestACorruptStore:
             (Family.LEASES, keys.grant("q", 5), codec.grant(GrantRecord(5, 5, [1], {}))[:-1]),
             (Family.SCHEDULED, b"\x00", b"\x01"),
             (Family.ATTEMPTS, keys.attempt("q", 5, 1), b"\x01"),
-            (Family.ATTEMPTS, b"no end", codec.attempt(AttemptRecord(1, Failed.NACKED, ""))),
+            (Family.ATTEMPTS, b"no end", codec.attempt(AttemptRecord(1, LeaseEnd.NACKED, ""))),
             (Family.ATTEMPTS, keys.attempt("q", 5, 0), b"\x01{}"),
             (Family.STATE, b"no end", codec.setting("")),
             (Family.STATE, keys.name("x") + b"more", codec.setting("")),

@@ -20,7 +20,7 @@ def test_functions_and_classes_that_are_named_exist():
     source = "\n".join(path.read_text() for path in (ROOT / "src" / "fila").rglob("*.py") if "/v1/" not in str(path))
     proto = "\n".join(path.read_text() for path in (ROOT / "proto").rglob("*.proto"))
     named = set(re.findall(r"`(\w+(?:\.\w+)?)`", PAGE))
-    assert {"Effect", "Command", "NUMBERS", "judge_nacks_ahead", "LeaseEnds.note_release"} <= named
+    assert {"Effect", "Command", "NUMBERS", "ask_on_failure_ahead", "EndingLeases.note_release"} <= named
     members = {name for path in (ROOT / "src" / "fila").rglob("*.py") for name in functions(path)}
     missing = [
         name

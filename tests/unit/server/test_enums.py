@@ -11,7 +11,7 @@ from fila.client import enums as client_enums
 from fila.core.ledger import PARTS
 from fila.core.lifecycle import State
 from fila.server.enums import number_of
-from fila.storage.records import Failed
+from fila.storage.records import LeaseEnd
 from fila.v1 import admin_pb2, messages_pb2
 
 CODES = sorted(set(re.findall(r'Reason\("(\w+)"', Path(fila.broker.explain.__file__).read_text(encoding="utf-8"))))
@@ -19,7 +19,7 @@ CODES = sorted(set(re.findall(r'Reason\("(\w+)"', Path(fila.broker.explain.__fil
 NAMES = {
     "WaitCause": (admin_pb2.WaitCause, CODES),
     "KeyOrder": (admin_pb2.KeyOrder, [*SORTS, "name"]),
-    "AttemptEnd": (messages_pb2.AttemptEnd, [one.name.lower() for one in Failed if one is not Failed.RELEASED]),
+    "AttemptEnd": (messages_pb2.AttemptEnd, [one.name.lower() for one in LeaseEnd if one is not LeaseEnd.RELEASED]),
     "DeadLetterReason": (messages_pb2.DeadLetterReason, ["max_attempts", "on_failure", "rejected"]),
     "MessageState": (admin_pb2.MessageState, [one.value for one in State if one is not State.NONE]),
     "HookFailureCause": (admin_pb2.HookFailureCause, ["error", "timeout", "memory", "bad_return"]),

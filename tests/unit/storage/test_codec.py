@@ -17,9 +17,9 @@ from fila.storage.records import (
     ClaimRecord,
     CommitRecord,
     DeathRecord,
-    Failed,
     GrantRecord,
     GroupRecord,
+    LeaseEnd,
     QueueRecord,
     StagedRecord,
     StagedRun,
@@ -112,7 +112,7 @@ def test_small_records_are_read_back(seq, expires_at):
     assert codec.read_dedup(codec.dedup(seq, expires_at)) == (seq, expires_at)
 
 
-@given(u64s, st.sampled_from(Failed), st.text(max_size=400))
+@given(u64s, st.sampled_from(LeaseEnd), st.text(max_size=400))
 def test_an_attempt_is_read_back(at, kind, error):
     """When, how and what was said, if that is short."""
     record = AttemptRecord(at, kind, error)
@@ -121,7 +121,7 @@ def test_an_attempt_is_read_back(at, kind, error):
 
 def test_of_a_long_error_the_beginning_is_kept():
     """Also where the end would cut a character in two."""
-    kept = codec.read_attempt(codec.attempt(AttemptRecord(1, Failed.NACKED, "x" + "ü" * 5000))).error
+    kept = codec.read_attempt(codec.attempt(AttemptRecord(1, LeaseEnd.NACKED, "x" + "ü" * 5000))).error
     assert kept == "x" + "ü" * 511
 
 
@@ -141,7 +141,7 @@ RECORDS = {
     "message": (read_message, codec.message_head(3, 1)),
     "throttled message": (read_message, codec.message_head(3, 1, ("provider:aws", "region:eu"))),
     "lease": (codec.read_grant, codec.grant(GrantRecord(1, 2, [3, 4, 5], {4: 1}))),
-    "attempt": (codec.read_attempt, codec.attempt(AttemptRecord(2, Failed.EXPIRED, ""))),
+    "attempt": (codec.read_attempt, codec.attempt(AttemptRecord(2, LeaseEnd.EXPIRED, ""))),
     "death": (codec.read_death, codec.death(DeathRecord("orders", 1, "max_attempts"))),
     "setting": (codec.read_setting, codec.setting("")),
     "dedup": (codec.read_dedup, codec.dedup(1, 2)),

@@ -9,7 +9,7 @@ A message dies when, in this order:
 What cannot be read cannot be moved, and a full dead-letter queue takes nothing: such a message is tried again.
 """
 
-from fila.broker.attempts import FailedAttempt, history
+from fila.broker.attempts import EndedLease, history
 from fila.broker.burial import Remains, has_room, plan_burial
 from fila.broker.outcomes import OUTCOMES
 from fila.broker.returns import plan_release, plan_retry
@@ -24,7 +24,7 @@ MAX_ERROR = 1000
 """How much of what a consumer says a script sees."""
 
 
-def plan_failure(tick: Tick, failed: FailedAttempt) -> None:
+def plan_lease_end(tick: Tick, failed: EndedLease) -> None:
     """Give a message back to its queue, or move it to the dead-letter queue.
 
     Raises Overloaded when the tick has moved too much already: the message stays as it is.
@@ -55,7 +55,7 @@ def plan_failure(tick: Tick, failed: FailedAttempt) -> None:
     plan_retry(tick, failed, _retry_delay_ms(state, failed, attempts, verdict))
 
 
-def ask(state: BrokerState, store: Storage, failed: FailedAttempt, now: int) -> Verdict | None:
+def ask(state: BrokerState, store: Storage, failed: EndedLease, now: int) -> Verdict | None:
     """What the queue's script says, ahead of planning; None where it is not asked."""
     queue = failed.queue
     if queue.hooks is None or not queue.hooks.has_on_failure or queue.retry.exhausted(failed.attempts + 1):
@@ -64,7 +64,7 @@ def ask(state: BrokerState, store: Storage, failed: FailedAttempt, now: int) -> 
     return _ask(state, failed, record, now) if record is not None else None
 
 
-def _ask(state: BrokerState, failed: FailedAttempt, record: bytes, now: int) -> Verdict:
+def _ask(state: BrokerState, failed: EndedLease, record: bytes, now: int) -> Verdict:
     """What the queue's script says."""
     hooks = failed.queue.hooks
     assert hooks is not None
@@ -73,7 +73,7 @@ def _ask(state: BrokerState, failed: FailedAttempt, record: bytes, now: int) -> 
     return hooks.on_failure(headers, message_id, failed.attempts + 1, failed.error[:MAX_ERROR], now)
 
 
-def _retry_delay_ms(state: BrokerState, failed: FailedAttempt, attempts: int, verdict: Verdict) -> int:
+def _retry_delay_ms(state: BrokerState, failed: EndedLease, attempts: int, verdict: Verdict) -> int:
     """Precedence: 1. script, 2. nack, 3. queue setting. Only a nack delays a message: an expired lease has been a delay
     already, and a lost consumer says nothing about the message.
     """
@@ -84,7 +84,7 @@ def _retry_delay_ms(state: BrokerState, failed: FailedAttempt, attempts: int, ve
     return failed.delay_ms or failed.queue.retry.backoff_ms(attempts, failed.seq, state.limits.max_delay_ms)
 
 
-def _read(store: Storage, failed: FailedAttempt) -> bytes | None:
+def _read(store: Storage, failed: EndedLease) -> bytes | None:
     lane = failed.grant.members[failed.seq][0]
     try:
         return store.get(Family.MESSAGES, keys.message(lane.key_parts, failed.seq))
@@ -92,7 +92,7 @@ def _read(store: Storage, failed: FailedAttempt) -> bytes | None:
         return None
 
 
-def _read_past(store: Storage, failed: FailedAttempt) -> list[tuple[int, bytes]] | None:
+def _read_past(store: Storage, failed: EndedLease) -> list[tuple[int, bytes]] | None:
     try:
         return history(store, failed.queue.name, failed.seq)
     except StoreFailed:

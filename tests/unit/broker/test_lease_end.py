@@ -6,7 +6,7 @@ from fila.broker.attempts import HISTORY, death_of
 from fila.broker.commands import Nack, Settle, UpdateQueue
 from fila.core.errors import InvalidArgument, NotNow, Overloaded, StoreFailed
 from fila.storage.base import Family
-from fila.storage.records import Failed
+from fila.storage.records import LeaseEnd
 from tests.helpers.broker import MS, Driver
 
 
@@ -58,9 +58,9 @@ class TestADeadLetter:
         death = death_of(driver.store, "m.dlq", seq)
         assert (death.record.source, death.record.reason, death.record.at) == ("m", "max_attempts", driver.now)
         assert [(number, one.kind, one.error) for number, one in death.attempts] == [
-            (1, Failed.NACKED, "error 0"),
-            (2, Failed.NACKED, "error 1"),
-            (3, Failed.NACKED, "error 2"),
+            (1, LeaseEnd.NACKED, "error 0"),
+            (2, LeaseEnd.NACKED, "error 1"),
+            (3, LeaseEnd.NACKED, "error 2"),
         ]
 
     def test_is_the_same_after_a_restart(self, driver, mortal):
@@ -118,7 +118,7 @@ class TestADeadLetter:
         driver.advance(30_001)
         driver.advance(30_001)
         death = death_of(driver.store, "m.dlq", seq)
-        assert [one.kind for _, one in death.attempts] == [Failed.RETURNED, Failed.EXPIRED, Failed.EXPIRED]
+        assert [one.kind for _, one in death.attempts] == [LeaseEnd.RETURNED, LeaseEnd.EXPIRED, LeaseEnd.EXPIRED]
         assert driver.queue("m").counters.expired == 2
 
     def test_by_a_script_only_what_was_nacked(self, driver):
