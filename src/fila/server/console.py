@@ -39,6 +39,8 @@ def console_beside(config: Config, listen: str) -> Iterator[None]:
 
 def console_command(config: Config, listen: str) -> list[str]:
     """How the console is started. Raises ConsoleMissing or SettingsError."""
+    if getattr(sys, "frozen", False):
+        raise ConsoleMissing("this program is without the console: install it with pip install 'fila[console]'")
     for package in ("fila.console", "jinja2", "starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise ConsoleMissing(f"the console needs the package {package}: pip install 'fila[console]'")
