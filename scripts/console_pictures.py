@@ -37,7 +37,8 @@ def main() -> int:
         browser = stack.enter_context(open_browser())
         stop = threading.Event()
         threads = [
-            threading.Thread(target=work, args=(server.addr, stop)) for work in (produce, consume, consume, mail)
+            threading.Thread(target=work, args=(server.addr, stop), daemon=True)
+            for work in (produce, consume, consume, mail)
         ]
         prepare(client)
         for thread in threads:
@@ -47,7 +48,7 @@ def main() -> int:
         finally:
             stop.set()
             for thread in threads:
-                thread.join()
+                thread.join(timeout=5)  # one that waits for a message ends with the process
     return 0
 
 
