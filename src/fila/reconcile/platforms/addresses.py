@@ -22,6 +22,7 @@ CARRIES_IPV4: Final = tuple(
     map(IPv6Network, ("::ffff:0:0/96", "::/96", "2002::/16", "2001::/32", "64:ff9b::/96", "64:ff9b:1::/48"))
 )
 """IPv4-mapped, IPv4-compatible, 6to4 (RFC 3056), Teredo (RFC 4380), NAT64 (RFC 6052, RFC 8215)."""
+_LOOPBACK_6: Final = IPv6Address("::1")
 _SITE_LOCAL: Final = IPv6Network("fec0::/10")
 _ENDS_IN_A_NUMBER: Final = re.compile(r"(^|\.)(0x[0-9a-f]*|[0-9]+)\.?$", re.IGNORECASE)  # as the URL standard has it
 _UNUSUAL: Final = re.compile(r"[^!-~]|[\\?#@]")
@@ -44,8 +45,8 @@ def refused_address(address: Address, *, internal: bool) -> str | None:
 def _never(address: Address) -> str | None:
     if address.is_unspecified:
         return "the unspecified address"
-    if address.is_loopback:
-        return None
+    if address == _LOOPBACK_6 or (address.version == 4 and address.is_loopback):
+        return None  # not `is_loopback` alone: from Python 3.13 on it is true of an IPv4-mapped address too
     if address.version == 6 and any(address in network for network in CARRIES_IPV4):
         return "an IPv6 address that carries an IPv4 address"
     if address.is_link_local:
