@@ -5,6 +5,9 @@ import signal
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+# Here, because several folders use them: whoever comes first imports them.
+pytest.register_assert_rewrite("tests.e2e.load", "tests.e2e.support")
+
 # A shared or busy machine must not fail a property: time is bounded per test by pytest-timeout instead. Explaining a
 # failure traces every line, which makes the large state machines run into that bound before they show it.
 settings.register_profile(

@@ -11,8 +11,6 @@ import pytest
 from fila import Client
 from fila.testing import ServerProcess
 
-pytest.register_assert_rewrite("tests.e2e.load", "tests.e2e.support")
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -179,7 +179,7 @@ class TestKeys:
             (["create"], "either --role or --affiliate"),
             (["create", "--role", "viewer", "--affiliate", "ada"], "either --role or --affiliate"),
             (["create", "--affiliate", "a/b"], "not an affiliate id"),
-            (["create", "--role", "viewer", "--ttl", "soon"], "not a duration"),
+            (["create", "--role", "viewer", "--ttl", "soon"], "is not a time such as"),
         ],
     )
     def test_what_cannot_be_a_key_is_refused(self, run, words, complaint):
