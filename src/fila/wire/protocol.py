@@ -162,7 +162,10 @@ class Http2Protocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self.handle(self.connection.close(f"the connection was lost: {exc}" if exc else "the connection was closed"))
+        self._close_streams(f"the connection was lost: {exc}" if exc else "the connection was closed")
+
+    def _close_streams(self, text: str) -> None:
+        self.handle(self.connection.close(text))
 
     def _check_alive(self) -> None:
         """Keepalive: a peer that is silent for a while gets a PING, and is given up when it does not answer.

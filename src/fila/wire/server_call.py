@@ -54,6 +54,7 @@ class ServerCall:
         "_deadline",
         "_expired",
         "_headers",
+        "_lost",
         "_method",
         "_protocol",
         "_queued_work",
@@ -66,7 +67,6 @@ class ServerCall:
         "_work",
         "_write_waiter",
         "connection",
-        "connection_lost",
         "on_readable",
         "on_writable",
     )
@@ -81,8 +81,7 @@ class ServerCall:
         #: Work of the request that is being answered, and of the one that waits for the server's `WorkLimit`.
         self._work = 0
         self._queued_work = 0
-        #: Whether the call ended because its connection did, and not because the caller wanted it to.
-        self.connection_lost = False
+        self._lost = False
         self._expired = False
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -125,6 +124,16 @@ class ServerCall:
         """The client certificate that the caller has shown and that was verified; None: there is none."""
         return self._protocol.certificate
 
+    @property
+    def connection_lost(self) -> bool:
+        """Whether the call ends because its connection did, and not because the caller wanted it to."""
+        return self._lost or (self._protocol.lost and not self._responder.ended)
+
+    @property
+    def _over(self) -> bool:
+        """Whether nothing is received or answered any more."""
+        return self._responder.ended or self._protocol.lost
+
     def time_remaining(self) -> float | None:
         """Seconds until the caller does not wait any more; None when it waits for ever."""
         return None if self._deadline is None else max(0.0, self._deadline - self._server.loop.time())
@@ -146,6 +155,8 @@ class ServerCall:
 
     def take(self) -> Any:
         """The next request, EOF after the last, or None while there is none: `on_readable` is called when there is."""
+        if self._over:
+            return None
         if not self._stream.messages:
             return EOF if self._stream.remote_closed else None
         assert self._method is not None
@@ -154,7 +165,10 @@ class ServerCall:
     def ready_to_send(self, reserve: int = 0) -> bool:
         """Whether the caller takes a response now; with `reserve`, also whether there is memory to make one of that
         size. If not, `on_writable` is called when it may be so. What has to be read from somewhere is not read before.
+        Never once the call is over.
         """
+        if self._over:
+            return False
         connection = self._protocol.connection
         return connection.can_send(self._stream) and (not reserve or connection.reserve(self._stream, reserve))
 
@@ -224,8 +238,8 @@ class ServerCall:
             self._task.cancel()
         elif isinstance(event, StreamReset | StreamLost):
             self._responder.ended = True
-            self.connection_lost = isinstance(event, StreamLost)
-            self._task.cancel()
+            self._lost = isinstance(event, StreamLost)
+            self._protocol.end_in_turn(self._task.cancel)
 
     def _readable(self) -> None:
         if self.on_readable is not None:
@@ -276,6 +290,7 @@ class ServerCall:
         return self._task
 
     async def _serve(self) -> None:
+        self._check_goes_on()
         method = await self._begin()
         request = None
         while not (method.gives_stream or self.ready_to_send()):  # nothing is done for who takes no answer
@@ -317,7 +332,8 @@ class ServerCall:
         return method
 
     def _check_goes_on(self) -> None:
-        if self._responder.ended:
+        """A call that its caller has left may go on until it is cancelled (`end_in_turn`), but gets no further."""
+        if self._over:
             raise asyncio.CancelledError
 
     def _enter(self) -> bool:
@@ -327,7 +343,7 @@ class ServerCall:
         assert self._method is not None
         if self._work or account is None or size <= _SMALL_REQUEST_BYTES or not self._method.bulk:
             return True
-        if self._queued_work or self._responder.ended:
+        if self._queued_work or self._over:
             return False
         work = size * self._method.bulk
         if self._server.work.enter(account, work, self._admitted):
@@ -338,7 +354,7 @@ class ServerCall:
 
     def _admitted(self) -> bool:
         work, self._queued_work = self._queued_work, 0
-        if self._responder.ended or not self._stream.messages or not self.ready_to_send():
+        if self._over or not self._stream.messages or not self.ready_to_send():
             return False
         self._work = work
         self._server.loop.call_soon(self._readable)
@@ -367,6 +383,7 @@ class ServerCall:
             raise Aborted from error
 
     async def _next(self) -> bytes | None:
+        self._check_goes_on()
         while not (self._stream.messages and self._enter()):
             if self._stream.remote_closed and not self._stream.messages:
                 return None
@@ -383,7 +400,7 @@ class ServerCall:
         return message
 
     def _write_now(self, message: bytes, *, flush: bool = True) -> None:
-        if self._responder.ended or self._stream.local_closed:
+        if self._over or self._stream.local_closed:
             raise asyncio.CancelledError
         self._responder.send(message)
         self._leave()

@@ -1,11 +1,16 @@
 """A server's connection on an event loop: time slices, memory that is counted, eviction, and its end in time when the
 client's certificate expires.
+
+A call that its caller has left is ended in a slice too: each is a task to cancel and a handler that cleans up, and peers
+with thousands of calls may leave at once. Until its turn comes, it receives nothing and answers nothing.
 """
 
 import asyncio
 import ssl
 import time
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from time import monotonic_ns
 from typing import Final, Protocol
 
@@ -17,7 +22,7 @@ from fila.wire.memory_quota import MemoryQuota
 from fila.wire.protocol import RECEIVE_BYTES, Http2Protocol
 from fila.wire.server_connection import ServerConnection
 from fila.wire.stream import Stream
-from fila.wire.time_slice import SLICE_UNITS, RoundRobin
+from fila.wire.time_slice import CALL_UNITS, SLICE_UNITS, RoundRobin
 from fila.wire.tls_errors import TLS_ONLY
 from fila.wire.tls_layer import address_of
 
@@ -26,6 +31,9 @@ _BYTES_A_UNIT: Final = 64
 """Up to so many bytes for each frame, a peer's frames are small."""
 
 _CALLS_NAMED: Final = 4
+
+CALLS_ENDED_AT_ONCE: Final = SLICE_UNITS // CALL_UNITS
+"""Calls that one slice ends: about a millisecond, as long as it takes to begin so many."""
 
 RENEW_S: Final = 5.0
 """So long before its certificate expires, a client is told to connect anew, with the certificate that it has then."""
@@ -69,9 +77,13 @@ class ServerProtocol(Http2Protocol):
         self.refusal: str | None = None
         #: What the peer has shown of itself, and was verified.
         self.certificate: PeerCertificate | None = None
+        #: Nobody is there any more: calls receive and answer nothing, and end when it is their turn.
+        self.lost = False
         self._certificate_timer: asyncio.TimerHandle | None = None
         #: What is to be called when the connection has ended; None: it has.
         self._on_lost: list[Callable[[], None]] | None = []
+        #: How to end the calls that their caller has left.
+        self._left: deque[Callable[[], object]] = deque()
         #: Bytes that were written and that the peer has not read.
         self._unread = 0
         #: More is read at once from a peer whose frames are large.
@@ -110,13 +122,22 @@ class ServerProtocol(Http2Protocol):
         self._free_unread()
         if self._certificate_timer is not None:
             self._certificate_timer.cancel()
+        self.lost = True
         super().connection_lost(exc)
-        if self.connection.account is not None:
-            self._quota.close(self.connection.account)
         self._server.disconnected(self, self.address)
         callbacks, self._on_lost = self._on_lost, None
         for callback in callbacks or ():
             callback()
+
+    def _close_streams(self, text: str) -> None:
+        """In a slice: of all the connections that are lost at once, one in each turn of the loop."""
+        self._slices.add(partial(self._close_now, text))
+
+    def _close_now(self, text: str) -> bool:
+        super()._close_streams(text)
+        if self.connection.account is not None:
+            self._quota.close(self.connection.account)
+        return False
 
     def on_disconnect(self, callback: Callable[[], None]) -> None:
         """Have something called when the connection has ended; at once if it has."""
@@ -155,6 +176,8 @@ class ServerProtocol(Http2Protocol):
 
     def _run_slice(self) -> bool:
         """Whether there is still more to do."""
+        if self.lost:
+            return False
         connection, transport = self.connection, self.transport
         self._heard_at, connection.reader.work_units = self._loop.time(), 0
         self.handle(connection.receive(b"", self._heard_at))
@@ -165,6 +188,18 @@ class ServerProtocol(Http2Protocol):
         if not connection.reader.has_backlog:
             transport.resume_reading()
         return connection.reader.has_backlog
+
+    def end_in_turn(self, end: Callable[[], object]) -> None:
+        """Have a call ended that its caller has left: soon, and only so many in each turn of the loop."""
+        self._left.append(end)
+        if len(self._left) == 1:
+            self._slices.add(self._end_calls)
+
+    def _end_calls(self) -> bool:
+        """Whether there are more to end."""
+        for _ in range(min(CALLS_ENDED_AT_ONCE, len(self._left))):
+            self._left.popleft()()
+        return bool(self._left)
 
     # Memory.
 
