@@ -47,7 +47,7 @@ def plan_return(tick: Tick, command: ReturnGrants) -> None:
     queue = tick.state.queues.get(command.queue)
     if queue is None:
         return
-    queue.ledger.idle.set(queue.record.paused or not queue.consumers.with_credit(), tick.now)
+    queue.ledger.idle.set(queue.record.paused or not queue.consumers.has_credit, tick.now)
     if command.parting is Parting.KEPT:
         tick.add(Departure(queue, command, set(), None, done=True))
         return

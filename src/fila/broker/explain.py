@@ -201,7 +201,7 @@ def _queue_reasons(queue: QueueState) -> Iterator[Reason]:
     consumers = queue.consumers.all()
     if not consumers:
         yield Reason("no_consumer", "nobody consumes the queue", numbers={"consumers": 0})
-    elif not queue.consumers.with_credit():
+    elif not queue.consumers.has_credit:
         held = sum(consumer.in_flight for consumer in consumers)
         text = f"all {len(consumers)} consumers hold as much as they may ({held} messages)"
         numbers: dict[str, float] = {"consumers": len(consumers), "in_flight": held}

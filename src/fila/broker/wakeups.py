@@ -86,7 +86,7 @@ class Wakeups:
     def note_idle(self, now: int) -> None:
         """Whether queues without messages now have a consumer that waits. A tick would find nothing else to do."""
         for queue in self._freed.values():
-            queue.ledger.idle.set(queue.record.paused or not queue.consumers.with_credit(), now)
+            queue.ledger.idle.set(queue.record.paused or not queue.consumers.has_credit, now)
         self._freed.clear()
 
 

@@ -116,6 +116,11 @@ class Consumers:
         """Those that may be handed messages now, in turn, each with its credit."""
         return [(consumer, credit) for consumer in self._ring if (credit := consumer.credit) > 0]
 
+    @property
+    def has_credit(self) -> bool:
+        """Whether any may be handed messages now: the first that may is enough, however many there are."""
+        return any(consumer.credit > 0 for consumer in self._ring)
+
     def serve_after(self, consumer: Consumer) -> None:
         """Let the round begin behind `consumer` the next time."""
         self._ring.rotate(-(self._ring.index(consumer) + 1))
