@@ -241,7 +241,7 @@ def _show_jobs(*, verbose: bool) -> LiveLog:
 
 
 def _greet(app: App, target: str, workers: Worker, concurrency: int) -> None:
-    backends = {app.queue(name).snapshot()["backend"] for name in workers.queues}
+    backends = {app.queue(name).backend for name in workers.queues}
     tasks = sorted(name for name, task in app.tasks.items() if task.choices.queue in workers.queues)
     _say(f"{target}: {output.count(len(tasks), 'task')} on {', '.join(sorted(backends))}")
     rows = [

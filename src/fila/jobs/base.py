@@ -22,11 +22,18 @@ _DEPTH_EVERY = 100
 class BaseQueue(ABC):
     """The part of `JobQueue` that does not depend on where jobs are kept."""
 
+    backend: str
+
     def __init__(self, settings: QueueSettings, codec: JobCodec | None) -> None:
         self._settings = settings
         self._intake = Intake(settings, codec or JsonCodec())
         self._depth_warning = DepthWarning(settings.warn_depth)
         self._enqueued = 0
+        self._shutdown = False
+
+    @property
+    def is_shutdown(self) -> bool:
+        return self._shutdown
 
     @property
     def lease_seconds(self) -> float:

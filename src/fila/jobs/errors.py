@@ -7,6 +7,7 @@ JobsError
 +-- QueueFull          the queue holds as many jobs as it may
 +-- QueueClosed        the queue has been shut down
 +-- QueueUnavailable   the service behind the queue cannot be reached
+|   +-- NotAllowed     the API key lacks a permission
 +-- LeaseLost          the lease has ended: somebody else may have the job
 +-- TaskNotFound       a job names a task that the app does not know
 +-- Defer              raised by a handler: not now, and it was not the job's fault
@@ -51,6 +52,10 @@ class QueueUnavailable(JobsError):
     def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
         super().__init__(message)
         self.outcome_unknown = outcome_unknown
+
+
+class NotAllowed(QueueUnavailable):
+    """The API key lacks a permission, or is not known. The text names it."""
 
 
 class LeaseLost(JobsError):

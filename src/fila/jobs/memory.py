@@ -40,6 +40,7 @@ _MAX_DEAD = 10_000
 class PriorityDelayQueue(BaseQueue):
     """Jobs in memory, gone with the process. Implements `JobQueue`."""
 
+    backend = "memory"
     durable = False
 
     def __init__(
@@ -56,7 +57,6 @@ class PriorityDelayQueue(BaseQueue):
         self._dead: deque[DeadJob] = deque(maxlen=_MAX_DEAD)
         self._seq = 0
         self._interrupts = 0
-        self._shutdown = False
 
     def put(self, item: QueueItem) -> QueueItem:
         """Take a checked item as it is, giving it the next sequence number. Raises QueueFull or QueueClosed."""
@@ -133,7 +133,7 @@ class PriorityDelayQueue(BaseQueue):
                 dead=len(self._dead),
                 shutdown=self._shutdown,
                 redis_active=False,
-                backend="memory",
+                backend=self.backend,
             )
 
     def purge(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from fila.jobs.errors import JobsError, LeaseLost
+from fila.jobs.errors import JobsError, LeaseLost, NotAllowed
 from fila.jobs.events import DepthSeen, JobTaken, emit, log_exception
 from fila.jobs.item import QueueItem
 from fila.jobs.loop import JobLoop
@@ -134,7 +134,7 @@ class WorkerPool:
         while not self._stopping.is_set():
             try:
                 item = self._queue.dequeue(self._settings.poll_timeout)
-                if item is None and self._queue.snapshot()["shutdown"]:
+                if item is None and self._queue.is_shutdown:
                     return
                 backoff = _BACKOFF_SECONDS[0]
             except Exception:  # noqa: BLE001  it is logged
@@ -222,5 +222,7 @@ class WorkerPool:
         if self._run.hooks:
             try:
                 emit(self._run.hooks, DepthSeen(self._run.name, self._queue.snapshot()["depth"]))
+            except NotAllowed:
+                pass  # the queue has said so, once
             except JobsError:
                 logger.warning("the depth of the queue could not be read", extra={"queue": self._run.name})

@@ -41,6 +41,14 @@ class JobQueue(Protocol):
         """Whether jobs outlive the process."""
 
     @property
+    def backend(self) -> str:
+        """Where jobs are kept: "memory", "redis" or "fila"."""
+
+    @property
+    def is_shutdown(self) -> bool:
+        """Whether the queue takes no more jobs. Known without asking anybody."""
+
+    @property
     def lease_seconds(self) -> float:
         """How long a claim holds without being extended."""
 
@@ -88,7 +96,7 @@ class JobQueue(Protocol):
         """Make dead letters ready again, oldest first, with attempts counted from 1. Returns how many."""
 
     def snapshot(self) -> Snapshot:
-        """Counts of jobs by state."""
+        """Counts of jobs by state. Raises QueueUnavailable; NotAllowed if the API key may not see them."""
 
     def purge(self) -> None:
         """Delete every job, including claimed ones and dead letters. For tests."""

@@ -1,8 +1,8 @@
 """A server's connection on an event loop: time slices, memory that is counted, eviction, and its end in time when the
 client's certificate expires.
 
-A call that its caller has left is ended in a slice too: each is a task to cancel and a handler that cleans up, and peers
-with thousands of calls may leave at once. Until its turn comes, it receives nothing and answers nothing.
+A call that its caller has left is ended in a slice too: each is a task to cancel and a handler that cleans up, and
+peers with thousands of calls may leave at once. Until its turn comes, it receives nothing and answers nothing.
 """
 
 import asyncio

@@ -5,6 +5,8 @@ Rules:
 - `retry` is a nack: the broker counts the attempt. `defer` is a release, which counts none, `bury` a rejection. Each
   is one step for the broker, so a crash leaves the job in one place.
 - Priority orders jobs of one key and never crosses keys.
+- The role `consumer` is enough for a worker, `producer` to enqueue. What needs more (creating the queue, counting its
+  jobs) is left out without it, and the log says so once.
 """
 
 from __future__ import annotations
@@ -25,14 +27,16 @@ from fila.client import (
     LimitExceededError,
     MessageNotFoundError,
     OverloadedError,
+    PermissionDeniedError,
     QueueInfo,
     QueueNotFoundError,
+    QueueStats,
 )
 from fila.jobs.base import BaseQueue
 from fila.jobs.broker.deliveries import Deliveries
 from fila.jobs.broker.message import KEY, DeliveryRef, dead_job_of, headers_of, item_of, seq_of
 from fila.jobs.codec import JobCodec
-from fila.jobs.errors import InvalidJob, LeaseLost, QueueClosed, QueueFull, QueueUnavailable
+from fila.jobs.errors import InvalidJob, LeaseLost, NotAllowed, QueueClosed, QueueFull, QueueUnavailable
 from fila.jobs.intake import checked_delay
 from fila.jobs.item import DeadJob, QueueItem
 from fila.jobs.queue import Snapshot
@@ -42,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 #: How long a count of the broker is good for when jobs are counted against `max_depth`.
 _COUNT_SECONDS = 1.0
+#: How long a refusal to tell counts is good for: rights may change, and need not be asked for each time.
+_REFUSAL_SECONDS = 60.0
 #: How long what the broker has sent may be on its way.
 _ARRIVAL_SECONDS = 0.2
 #: More than any payload may have.
@@ -53,20 +59,22 @@ _MAX_ERROR_CHARACTERS = 1000
 class FilaQueue(BaseQueue):
     """Jobs in a queue of the broker. Implements `JobQueue`."""
 
+    backend = "fila"
     durable = True
 
     def __init__(self, settings: QueueSettings | None = None, *, codec: JobCodec | None = None) -> None:
-        """Connects, and creates the queue if it is not there. Raises QueueUnavailable."""
+        """Connects, and creates the queue if it is not there and the API key may. Raises QueueUnavailable."""
         super().__init__(settings or QueueSettings(fila=FilaSettings()), codec)
         self._fila = self._settings.fila or FilaSettings()
         self._name = self._fila.queue
         self._client = Client(self._fila.addr, timeout=self._fila.timeout, tls=self._fila.tls)
-        self._shutdown = False
         self._closed = False
         # A handler of signals may enqueue while the same thread does.
         self._lock = threading.RLock()
         self._room: tuple[int, float] = (0, 0.0)
         self._admitted = 0
+        self._refusal: tuple[str, float] = ("", 0.0)
+        self._told_refusal = False
         try:
             with _translated():
                 self._create()
@@ -155,7 +163,7 @@ class FilaQueue(BaseQueue):
             dead=dead.depth + dead.in_flight,
             shutdown=self._shutdown,
             redis_active=False,
-            backend="fila",
+            backend=self.backend,
         )
 
     def purge(self) -> None:
@@ -202,15 +210,27 @@ class FilaQueue(BaseQueue):
         return f"{self._name}.dlq"
 
     def _create(self) -> None:
-        if self._client.ensure_queue(
+        """Unless it exists, or the API key may not: then somebody else has to."""
+        try:
+            if self._ensure():
+                return
+        except PermissionDeniedError:
+            self._client.auth.who_am_i()  # fails for somebody whom the broker does not know: that is no lack of rights
+        with suppress(PermissionDeniedError):
+            self._check_fairness()
+
+    def _ensure(self) -> bool:
+        """Whether the queue was created."""
+        return self._client.ensure_queue(
             self._name,
             visibility_timeout_ms=max(1, _ms(self._settings.lease_seconds)),
             fairness_header=KEY,
             throttle_headers=self._fila.throttle_headers,
             max_attempts=0,  # workers decide, by their policy
-        ):
-            return
-        found = self._client.queue_stats(self._name, max_keys=1).config.fairness_header
+        )
+
+    def _check_fairness(self) -> None:
+        found = self._stats(self._name).config.fairness_header
         if found != KEY:
             logger.warning(
                 "the queue exists without fairness_header=%s, so job keys are ignored",
@@ -219,15 +239,44 @@ class FilaQueue(BaseQueue):
             )
 
     def _info(self, name: str) -> QueueInfo:
-        return self._client.queue_stats(name, max_keys=1).summary
+        return self._stats(name).summary
+
+    def _stats(self, name: str) -> QueueStats:
+        """Raises PermissionDeniedError, for a while without asking again."""
+        text, until = self._refusal
+        if time.monotonic() < until:
+            raise PermissionDeniedError(text)
+        try:
+            return self._client.queue_stats(name, max_keys=1)
+        except PermissionDeniedError as error:
+            self._refusal = str(error), time.monotonic() + _REFUSAL_SECONDS
+            self._tell_refusal(error)
+            raise
+
+    def _tell_refusal(self, error: PermissionDeniedError) -> None:
+        if self._told_refusal:
+            return
+        self._told_refusal = True
+        logger.log(
+            logging.WARNING if self._settings.max_depth else logging.INFO,
+            "the API key may not count jobs: depth, warn_depth and max_depth are left out (%s)",
+            error,
+            extra={"queue": self._name},
+        )
 
     def _make_room(self) -> None:
-        """Raises QueueFull. Asks the broker for its depth once in a while, and counts its own enqueues in between."""
+        """Raises QueueFull. Asks the broker for its depth once in a while, and counts its own enqueues in between.
+
+        A limit that cannot be watched, for want of rights, is none.
+        """
         limit = self._settings.max_depth
         if not limit or self._take_room():
             return
         admitted = self._admitted
-        depth = self._info(self._name).depth + self._deliveries.waiting
+        try:
+            depth = self._info(self._name).depth + self._deliveries.waiting
+        except PermissionDeniedError:
+            return
         if depth >= limit:
             raise QueueFull(f"the queue holds {depth} jobs, as many as max_depth allows")
         with self._lock:
@@ -249,16 +298,18 @@ class FilaQueue(BaseQueue):
         """How long `dequeue(0)` waits for a job that the broker is sending; 0 if the broker has none ready."""
         if self._deliveries.waiting:
             return 0.0
-        return _ARRIVAL_SECONDS if self._has_ready() else 0.0
+        return _ARRIVAL_SECONDS if self._has_ready(unknown=True) else 0.0
 
     def _is_empty(self) -> bool:
-        return not self._has_ready() and not self._deliveries.waiting
+        return not self._has_ready(unknown=False) and not self._deliveries.waiting
 
-    def _has_ready(self) -> bool:
-        """Whether the broker has a job to send. To a queue that was closed it sends none."""
+    def _has_ready(self, *, unknown: bool) -> bool:
+        """Whether the broker has a job to send, or `unknown`. To a queue that was closed it sends none."""
         try:
             with _translated():
                 return _ready(self._info(self._name)) > 0
+        except NotAllowed:
+            return unknown
         except QueueUnavailable:
             if self._closed:
                 return False
@@ -290,6 +341,8 @@ def _translated(item: QueueItem | None = None) -> Iterator[None]:
         raise QueueFull(str(error)) from error
     except FilaTimeoutError as error:
         raise QueueUnavailable(str(error), outcome_unknown=True) from error
+    except PermissionDeniedError as error:
+        raise NotAllowed(str(error)) from error
     except FilaError as error:
         raise QueueUnavailable(str(error)) from error
 

@@ -67,6 +67,7 @@ class _Waiter:
 class RedisQueue(BaseQueue):
     """Jobs in Redis. Implements `JobQueue`."""
 
+    backend = "redis"
     durable = True
 
     def __init__(
@@ -86,7 +87,6 @@ class RedisQueue(BaseQueue):
         self._hooks = tuple(hooks)
         self._lock = threading.RLock()
         self._active = True
-        self._shutdown = False
         self._interrupts = 0
         self._closed = threading.Event()
         self._monitor: threading.Thread | None = None
@@ -183,7 +183,7 @@ class RedisQueue(BaseQueue):
             dead=counts.dead + memory["dead"],
             shutdown=self._shutdown,
             redis_active=self._active,
-            backend="redis",
+            backend=self.backend,
         )
 
     def purge(self) -> None:
