@@ -67,3 +67,22 @@ def test_leaving_keeps_the_turns_of_the_others():
     consumers.serve_after(consumers.find(1))
     consumers.remove(3)
     assert [number for number, _ in turns(consumers)] == [2, 1]
+
+
+def test_whether_any_has_credit_is_known_at_the_first_that_has():
+    """A consumer that leaves asks: it does not cost a look at thousands of others."""
+
+    class Counted(Consumer):
+        asked = 0
+
+        @property
+        def credit(self):
+            Counted.asked += 1
+            return self.max_in_flight
+
+    consumers = Consumers()
+    assert not consumers.has_credit
+    for number in range(1000):
+        consumers.add(Counted(number, 0 if number == 0 else 1, print, print))
+    assert consumers.has_credit
+    assert Counted.asked == 2
