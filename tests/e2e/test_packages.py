@@ -16,6 +16,8 @@ CLIENT, WHOLE = "fila-client", "fila"
 OLDEST_PROTOBUF = re.search(r'"protobuf>=([\d.]+)', (ROOT / "packages/fila-client/pyproject.toml").read_text())[1]
 
 ROUND_TRIP = """
+import sys
+
 from fila import Client
 
 with Client(sys.argv[1]) as client:
@@ -114,7 +116,7 @@ def test_they_have_one_version(wheels):
 
 def test_together_they_hold_every_module(wheels):
     """Nothing of the tree is left out, scripts and types included."""
-    kinds = ("*.py", "*.pyi", "*.lua", "*.properties", "py.typed", "rocksdb/*")
+    kinds = ("*.py", "*.pyi", "*.lua", "*.properties", "py.typed", "rocksdb/*", "static/*", "templates/*")
     tree = {str(path.relative_to(ROOT / "src")) for kind in kinds for path in (ROOT / "src").rglob(kind)}
     assert modules_of(wheels[CLIENT]) | modules_of(wheels[WHOLE]) == tree
 

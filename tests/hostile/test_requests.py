@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from fila import Client
+from fila.internal import wire_pb2
 from fila.server.app import STREAM_WINDOW
 from fila.testing import ServerProcess
 from fila.v1 import admin_pb2, service_pb2
@@ -20,7 +21,7 @@ BOMBS = {
     "1.8 million headers in a message": (SERVICE + "Enqueue", b"\x12\x00" * 1_800_000),
     "1.8 million headers in a batch": (
         SERVICE + "EnqueueBatch",
-        service_pb2.EncodedEnqueueBatch(queue="canary", messages=[b"\x12\x00" * 1_800_000]).SerializeToString(),
+        wire_pb2.EncodedEnqueueBatch(queue="canary", messages=[b"\x12\x00" * 1_800_000]).SerializeToString(),
     ),
     "8 million empty messages": (SERVICE + "EnqueueBatch", b"\x0a\x00" * (8 * MIB - 10)),
     "8 million empty acks": (SERVICE + "Settle", b"\x0a\x00" * (8 * MIB - 10)),

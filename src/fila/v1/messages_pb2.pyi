@@ -22,6 +22,8 @@ class DeadLetterReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DEAD_LETTER_REASON_MAX_ATTEMPTS: _ClassVar[DeadLetterReason]
     DEAD_LETTER_REASON_ON_FAILURE: _ClassVar[DeadLetterReason]
     DEAD_LETTER_REASON_REJECTED: _ClassVar[DeadLetterReason]
+    DEAD_LETTER_REASON_MAX_DEPTH: _ClassVar[DeadLetterReason]
+    DEAD_LETTER_REASON_MAX_BYTES: _ClassVar[DeadLetterReason]
 
 class AttemptEnd(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -38,6 +40,8 @@ DEAD_LETTER_REASON_UNSPECIFIED: DeadLetterReason
 DEAD_LETTER_REASON_MAX_ATTEMPTS: DeadLetterReason
 DEAD_LETTER_REASON_ON_FAILURE: DeadLetterReason
 DEAD_LETTER_REASON_REJECTED: DeadLetterReason
+DEAD_LETTER_REASON_MAX_DEPTH: DeadLetterReason
+DEAD_LETTER_REASON_MAX_BYTES: DeadLetterReason
 ATTEMPT_END_UNSPECIFIED: AttemptEnd
 ATTEMPT_END_NACKED: AttemptEnd
 ATTEMPT_END_EXPIRED: AttemptEnd

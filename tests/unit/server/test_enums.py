@@ -20,7 +20,10 @@ NAMES = {
     "WaitCause": (admin_pb2.WaitCause, CODES),
     "KeyOrder": (admin_pb2.KeyOrder, [*SORTS, "name"]),
     "AttemptEnd": (messages_pb2.AttemptEnd, [one.name.lower() for one in LeaseEnd if one is not LeaseEnd.RELEASED]),
-    "DeadLetterReason": (messages_pb2.DeadLetterReason, ["max_attempts", "on_failure", "rejected"]),
+    "DeadLetterReason": (
+        messages_pb2.DeadLetterReason,
+        ["max_attempts", "on_failure", "rejected", "max_depth", "max_bytes"],
+    ),
     "MessageState": (admin_pb2.MessageState, [one.value for one in State if one is not State.NONE]),
     "HookFailureCause": (admin_pb2.HookFailureCause, ["error", "timeout", "memory", "bad_return"]),
     "Hook": (admin_pb2.Hook, ["on_enqueue", "on_failure"]),
