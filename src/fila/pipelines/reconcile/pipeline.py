@@ -101,7 +101,7 @@ class Pipeline:
         with RunRows(self.lake, intent.run, small=_is_small(intent)) as new:
             steps.Steps(self.lake, new, intent, self._settings, self._say).write()
             self._say("checking")
-            rows = steps.counts(new)
+            rows = steps.counts(self.lake, new, intent)
             totals = new.keep(self.lake.read(TOTALS))
             made = checks.run_checks(self.lake, new, intent, rows, totals, self._limits)
             summary: dict[str, Any] = {

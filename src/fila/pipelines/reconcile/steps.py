@@ -23,9 +23,11 @@ from fila.pipelines.reconcile import ownership, tables, verdicts
 from fila.pipelines.reconcile.tables import PROBLEM, SUBMITTED
 from fila.reconcile.domain.alerts import window_start_ms
 from fila.reconcile.domain.intake import POST_TAKEN
-from fila.reconcile.domain.settings import Settings
+from fila.reconcile.domain.settings import HOUR_MS, Settings
 
 INPUTS = ("reports", "metrics")
+REFUSED_REMEMBERED_MS = 7 * 24 * HOUR_MS
+"""For how long a message that is no report is known by its id. The broker delivers it again after a lease."""
 
 
 @dataclass(slots=True)
@@ -145,10 +147,23 @@ def remembered_ms(settings: Settings) -> int:
     return settings.intake.max_age_ms + settings.intake.max_skew_ms
 
 
-def counts(new: RunRows) -> dict[str, Counts]:
-    """What became of the rows of each input of a run."""
+def refused_before(lake: Lake, run: int, as_of_ms: int) -> DataFrame:
+    """Messages that a run before this one refused, back to when a message could come again."""
+    rows = lake.read(BRONZE).where((F.col("input") == "reports") & since_day(as_of_ms - REFUSED_REMEMBERED_MS))
+    return rows.where((F.col("run") < run) & F.col(PROBLEM).isNotNull()).select("message_id")
+
+
+def counts(lake: Lake, new: RunRows, intent: Intent) -> dict[str, Counts]:
+    """What became of the rows of each input of a run. A message that was refused before counts as repeated."""
     nothing = F.lit(None).cast("string")
-    bronze = new(BRONZE).select("input", F.lit("received").alias("what"), PROBLEM)
+    received = new(BRONZE)
+    if intent.batch is not None:
+        again = refused_before(lake, intent.run, intent.as_of_ms).distinct()
+        again = again.select("message_id", F.lit("again").alias("again"))
+        received = received.join(again, "message_id", "left").withColumn(
+            PROBLEM, F.when(F.col("again").isNull(), F.col(PROBLEM))
+        )
+    bronze = received.select("input", F.lit("received").alias("what"), PROBLEM)
     reports = new(REPORTS).select(F.lit("reports"), F.lit("new"), PROBLEM)
     metrics = new(METRICS).select(F.lit("metrics"), F.lit("new"), nothing)
     found = {name: Counts() for name in INPUTS}

@@ -27,16 +27,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from fila.pipelines.errors import BadInput, PipelineError, RunTaken
 from fila.pipelines.files import Files
 from fila.pipelines.lake.contract import ALERTS, BRONZE, REPORTS, RESULTS
-from fila.pipelines.lake.lake import Lake, since_day
+from fila.pipelines.lake.lake import Lake
 from fila.pipelines.lake.ledger import Intent, Run, stream_source
 from fila.pipelines.progress import Say, described
 from fila.pipelines.reconcile import tables
 from fila.pipelines.reconcile.checks import NO_LIMITS
 from fila.pipelines.reconcile.pipeline import Pipeline
+from fila.pipelines.reconcile.steps import refused_before
 from fila.pipelines.reconcile.tables import CORRUPT, MESSAGE, PAYLOAD, PROBLEM, RECEIVED
 from fila.pipelines.reconcile.verdicts import OPEN, RESULT
 from fila.reconcile.domain.models import Status
-from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS, Settings
+from fila.reconcile.domain.settings import DEFAULTS, Settings
 
 OnBatch = Callable[[dict[str, int]], None]
 """Hears what became of the reports of a batch: `received`, `refused`, `repeated`, `new`."""
@@ -44,8 +45,6 @@ OnBatch = Callable[[dict[str, int]], None]
 _FINE = (str(Status.MATCHED), *OPEN)
 """What is no discrepancy."""
 _OURS = re.compile(r"^(?:fila|pyspark)\.[\w.]+: ")
-_REMEMBERED_MS = 7 * 24 * HOUR_MS
-"""For how long a message that is no report is known by its id. The broker delivers it again after a lease."""
 _TRIES = 5
 
 
@@ -168,9 +167,8 @@ def parsed(messages: DataFrame, now_ms: int) -> DataFrame:
 def refused(lake: Lake, run: Run) -> DataFrame:
     """What a run refused and no run before it had: messages, each with the reason."""
     columns = ("message_id", "payload", PROBLEM)
-    bronze = lake.read(BRONZE).where((F.col("input") == "reports") & since_day(run.as_of_ms - _REMEMBERED_MS))
-    own = bronze.where(F.col("run") == run.run)
-    earlier = bronze.where((F.col("run") < run.run) & F.col(PROBLEM).isNotNull()).select("message_id")
+    own = lake.of_run(BRONZE, run.run).where(F.col("input") == "reports")
+    earlier = refused_before(lake, run.run, run.as_of_ms)
     invalid = own.where(F.col(PROBLEM).isNotNull()).join(earlier, "message_id", "left_anti")
     # Reports of posts that are another affiliate's: one message for each.
     identity = ["report_id", "affiliate_id"]
