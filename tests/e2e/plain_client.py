@@ -124,7 +124,9 @@ def consume(hot, queue, most):
         for response in stream:
             handed += response.messages[: most - len(handed)]
             outgoing.put(service_pb2.ConsumeRequest(handed=len(handed)))
-            if len(handed) >= most:
+            if (
+                handed
+            ):  # not all that was asked for: a message that comes alone is followed by none before it is settled
                 break
         outgoing.put(None)  # half-close: stop, and let me finish
         for _ in stream:

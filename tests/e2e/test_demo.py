@@ -14,8 +14,8 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo"
 
 @pytest.mark.slow
 def test_the_demonstration_proves_its_claims_in_a_pipe():
-    command = [sys.executable, str(DEMO / "run.py"), "--messages", "8000"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    command = [sys.executable, "-m", "examples.demo.run", "--messages", "8000"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110, cwd=DEMO.parents[1])
     assert result.returncode == 0, result.stdout + result.stderr
     assert "PASSED" in result.stdout
     assert "kill -9" in result.stdout
@@ -24,8 +24,8 @@ def test_the_demonstration_proves_its_claims_in_a_pipe():
 
 @pytest.mark.slow
 def test_the_demonstration_of_reconciliation_proves_its_claims_in_a_pipe():
-    command = [sys.executable, str(DEMO.parent / "reconcile" / "run.py"), "--reports", "10"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    command = [sys.executable, "-m", "examples.reconcile.run", "--reports", "10"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110, cwd=DEMO.parents[1])
     assert result.returncode == 0, result.stdout + result.stderr
     assert "PASSED" in result.stdout
     assert "\x1b" not in result.stdout
