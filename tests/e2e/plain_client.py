@@ -124,9 +124,8 @@ def consume(hot, queue, most):
         for response in stream:
             handed += response.messages[: most - len(handed)]
             outgoing.put(service_pb2.ConsumeRequest(handed=len(handed)))
-            if (
-                handed
-            ):  # not all that was asked for: a message that comes alone is followed by none before it is settled
+            # Maybe fewer than asked for: none follows a message that comes alone until it is settled.
+            if handed:
                 break
         outgoing.put(None)  # half-close: stop, and let me finish
         for _ in stream:
