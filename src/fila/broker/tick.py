@@ -17,6 +17,7 @@ This stays as it is, and does no harm:
 To add an operation: a command in `commands.py`, a module with its plan and its effect, and a row in `operations.py`.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
@@ -55,20 +56,20 @@ class Effect:
 
     def commit(self, tick: "Tick") -> None:
         """The write is durable."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract, but no ABC: asking an ABC for isinstance, as ticks do, costs much more
 
     def roll_back(self, tick: "Tick") -> None:
         """The write failed: undo what planning has taken, if it has taken anything."""
 
 
-class Chore:
+class Chore(ABC):
     """Something that was decided and takes many ticks to carry out (`chores.py`)."""
 
     __slots__ = ()
 
+    @abstractmethod
     def plan(self, tick: "Tick") -> bool:
         """Plan a bit of it. Returns whether that was the last. Reads before it plans anything."""
-        raise NotImplementedError
 
 
 E = TypeVar("E", bound=Effect)

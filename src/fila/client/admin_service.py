@@ -1,5 +1,6 @@
 """The base of the classes whose methods call the FilaAdmin service."""
 
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,12 @@ class AdminService:
         self.service: FilaServiceAsyncStub = connection.methods(service_pb2, "FilaService")
 
 
-class AdminCalls:
+class AdminCalls(ABC):
     """Methods that call FilaAdmin. All of them raise FilaError."""
 
+    @abstractmethod
     def _admin(self) -> AdminService:
-        raise NotImplementedError
+        """What the calls go through. Raises ClientClosedError."""
 
 
 def moment(stamp: Timestamp) -> datetime:

@@ -3,6 +3,7 @@
 What a method does, and its errors, are described in full at the method of the same name there.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Unpack
 
@@ -18,13 +19,14 @@ from fila.client.stats import QueueStats
 from fila.client.sweep import Progress, Sweep, last_of, purge_steps, redrive_steps
 
 
-class BlockingAdmin:
+class BlockingAdmin(ABC):
     """The calls to FilaAdmin, as `Client` has them. All of them raise FilaError."""
 
     _thread: LoopThread
 
+    @abstractmethod
     def _admin(self) -> Admin:
-        raise NotImplementedError
+        """What the calls go through. Raises ClientClosedError."""
 
     def create_queue(self, name: str, **settings: Unpack[QueueSettings]) -> str:
         """Create a queue and its dead-letter queue, and return its id. Raises QueueAlreadyExistsError."""

@@ -2,6 +2,7 @@
 
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,7 @@ class ServerFailed(RuntimeError):
     """The server process ended, or did not become ready in time. The text ends with the end of its log."""
 
 
-class ChildProcess:
+class ChildProcess(ABC):
     """A process with a working directory and a log file, over any number of starts. Subclasses define `start`.
 
     As a context manager it starts on entering, and on leaving ends and removes its temporary files.
@@ -43,9 +44,9 @@ class ChildProcess:
         """Everything that the process wrote to stdout and stderr, over all starts."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
+    @abstractmethod
     def start(self) -> None:
         """Start the process and wait until it is ready. Raises ServerFailed."""
-        raise NotImplementedError
 
     def kill(self) -> None:
         """Kill -9: the process gets no chance to finish anything. Does nothing when it does not run."""
