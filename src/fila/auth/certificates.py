@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from fila.auth.patterns import fits
+
 FIELDS: Final = ("dn", "cn", "dns", "uri", "email")
 MAX_NAMES: Final = 32
 MAX_NAME: Final = 512
@@ -75,7 +77,7 @@ def _match(field: str, pattern: str, name: str) -> bool:
         if len(found) <= len(wanted):
             return False
         found = found[: len(wanted)]
-    return len(wanted) == len(found) and all(map(_glob, wanted, found))
+    return len(wanted) == len(found) and all(map(fits, wanted, found))
 
 
 @lru_cache(maxsize=4096)
@@ -93,22 +95,3 @@ def _relative_name(part: str) -> str:
     """`CN=billing`: case does not count before the equals sign, nor do spaces that a person put behind a comma."""
     attribute, equals, value = part.lstrip(" ").partition("=")
     return f"{attribute.upper()}{equals}{value}"
-
-
-def _glob(pattern: str, text: str) -> bool:
-    """Whether a text matches a pattern with any number of `*`. What is between two of them is looked for from left to
-    right, and the first place is as good as any: so nothing is tried twice.
-    """
-    first, *others = pattern.split("*")
-    if not others:
-        return pattern == text
-    *middle, last = others
-    at, end = len(first), len(text) - len(last)
-    if at > end or not text.startswith(first) or not text.endswith(last):
-        return False
-    for piece in middle:
-        found = text.find(piece, at, end)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return True

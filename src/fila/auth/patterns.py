@@ -7,9 +7,6 @@
 - Every other character matches itself. Case counts.
 """
 
-import re
-from functools import lru_cache
-
 MAX_PATTERN = 300
 EVERY = "**"
 
@@ -25,22 +22,30 @@ def check_pattern(pattern: str) -> None:
 
 
 def matches(pattern: str, name: str) -> bool:
-    return _compiled(pattern).fullmatch(name) is not None
+    wanted, found = pattern.split("."), name.split(".")
+    if wanted[-1] == EVERY:
+        *wanted, _ = wanted
+        found, rest = found[: len(wanted)], found[len(wanted) :]
+        if not "".join(rest) and len(rest) < 2:  # one empty segment, or none: nothing is left to match
+            return False
+    return len(wanted) == len(found) and all(map(fits, wanted, found))
 
 
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    head = pattern.removesuffix(EVERY)
-    body = r"\.".join(map(_segment, head.split(".")))
-    return re.compile(body + ".+" if head != pattern else body, re.DOTALL)
-
-
-def _segment(text: str) -> str:
-    """A segment as a regular expression. What stands between two stars is taken where it first occurs, for good: later
-    occurrences fit no better, and trying them all would take time that grows exponentially with the stars.
+def fits(part: str, text: str) -> bool:
+    """Whether a text fits one part of a pattern, with any number of `*`. What is between two of them is looked for from
+    left to right, and the first place is as good as any. So nothing is tried twice: trying all would take time that
+    grows exponentially with the stars.
     """
-    first, *middle = map(re.escape, text.split("*"))
-    if not middle:
-        return first
-    *middle, last = middle
-    return first + "".join(rf"(?>[^.]*?{part})" for part in middle) + rf"[^.]*{last}"
+    first, *others = part.split("*")
+    if not others:
+        return part == text
+    *middle, last = others
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in middle:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
