@@ -1,8 +1,8 @@
 """The seam between the broker and its store: families of ordered keys, read at any time, written in atomic batches.
 
-To add a store: a class with the methods of `Storage`, a line in `opening.py`, and a row in `STORES` of
-`tests/contract/conftest.py`. The suite there is the contract; a server runs on anything that passes it. A key has up
-to 800 bytes. A store must refuse a folder that another one has written: `folder.py` does that for RocksDB.
+To add a store: a class with the methods of `Storage`, and a row in `STORES` of `opening.py`. The suites in
+`tests/contract` are the contract, one of them for what is kept on disk; a server runs on anything that passes them. A
+key has up to 800 bytes, with the limits that are the default.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """How records are written. Each begins with a version byte; an unknown one is refused, never guessed.
 
 To change a record: add a new version beside the old one, read both, write the new one, and raise `FORMAT` in
-`storage/folder.py` so that an older broker refuses the store instead of misreading it.
+`storage/format.py` so that an older broker refuses the store instead of misreading it.
 """
 
 import json
@@ -42,6 +42,8 @@ _MARK = bytes([VERSION])
 _PRODUCED = Struct(">BQIQ")  # version, heard at, digest, epoch
 _PRODUCED_VERSION = 2  # version 1 has no epoch
 _PRODUCED_BEFORE = Struct(">BQI")
+NO_DIGEST = 0
+"""Of a batch that was remembered before batches had one: any batch is taken for the same."""
 _RESULT = Struct(">QIH")  # first seq or 0, how many that follow each other, bytes of text
 _TEXT_LIMIT = 1024
 _GROUP = Struct(">BQQQ")  # version, epoch, floor, last

@@ -2,31 +2,32 @@
 
 Rules of this file:
 - Only the owner can read a store: the folder is 0700, its files are 0600. What is more open is tightened at the start.
-- A store says which format it has in a file of its own, so that one of another version is refused before RocksDB opens,
-  and so changes, it.
+- A store says which format it has in a file of its own (`format.py`), so that one of another version is refused before
+  RocksDB opens, and so changes, it.
 - A store that is moved, removed or replaced under a running server is noticed (`check`): RocksDB would go on writing to
   files that nobody finds again.
 - The newest log is named in a file. RocksDB notices by itself when an older one is missing or was cut; a newest one
   that is missing looks to it like a store to which nothing more was written.
 """
 
+import fcntl
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from fila.core.errors import StoreCorrupt, StoreLost, StoreTooNew, StoreUnusable
+from fila.core.errors import StoreCorrupt, StoreLost, StoreUnusable
+from fila.storage.format import FORMAT, FORMAT_FILE, ROCKSDB, claim_folder, format_in, not_ours
 
-FORMAT = 6
-"""Raise it with every change of keys or records that an older broker would misread."""
-
-OLDEST_FORMAT = 5
-"""What was written before the first release is not read."""
-
-FORMAT_FILE = "FILA_FORMAT"
 LOG_FILE = "FILA_LOG"
 """Holds the number of the newest log, as far as it was noticed."""
 
+PINS = "backup.pins."
+"""What the folders in a store begin with in which files are held while a backup of them is made."""
+
 _LOCK_FILE = "LOCK"
+_DATABASE = "CURRENT"
+"""There is one in every database of RocksDB."""
 _OTHERS = 0o077
 
 
@@ -39,14 +40,17 @@ class Folder:
         """How many files (or the folder) others could read or write until now"""
         self.still_open = 0
         """How many files others still can read or write, because we do not own them"""
+        self.format = FORMAT
+        """Of the store, as it was found"""
         self._identity: tuple[tuple[int, int], ...] = ()
         self._newest_log = 0
 
     def prepare(self) -> None:
         """Make sure that this broker may open the store, or begin a new one. Raises StoreUnusable or OSError."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        drop_left_pins(self.path)
         self._tighten()
-        self._check_format()
+        self.format = claim_folder(self.path, ROCKSDB, holds_data=(self.path / _DATABASE).exists())
         self._check_log()
 
     def remember(self) -> None:
@@ -107,43 +111,24 @@ class Folder:
                 except PermissionError:
                     self.still_open += 1
 
-    def _check_format(self) -> None:
-        path = self.path
-        file = path / FORMAT_FILE
-        if not file.exists():
-            if (path / "CURRENT").exists():
-                raise StoreCorrupt(
-                    f"{path} holds a database that is not a store of fila-server: {FORMAT_FILE} is missing"
-                )
-            _write_durably(file, f"{FORMAT}\n")
-            return
-        text = file.read_text(errors="replace").strip()
-        if not (text.isascii() and text.isdigit()):
-            raise StoreCorrupt(
-                f"the store in {path} is damaged and was left as it is: {FORMAT_FILE} does not contain a number"
-            )
-        if int(text) < OLDEST_FORMAT:
-            raise StoreUnusable(
-                f"the store in {path} has format {text}, this broker reads {OLDEST_FORMAT} to {FORMAT}: "
-                "drain it with the version of fila-server that wrote it"
-            )
-        if int(text) > FORMAT:
-            raise StoreTooNew(
-                f"the store in {path} has format {text}, this broker knows up to {FORMAT}: "
-                "use the version of fila-server that wrote it, or a later one"
-            )
+
+def drop_left_pins(path: Path) -> None:
+    """Let go of what a backup that was killed holds: its files would never be freed. One under way has them locked."""
+    for left in path.glob(f"{PINS}*"):
+        with suppress(OSError):
+            lock = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
-def _write_durably(file: Path, text: str) -> None:
-    """Write a file that is there as a whole or not at all."""
-    draft = file.with_suffix(".new")
-    with draft.open("w") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    draft.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def format_of(path: Path) -> int:
+    """The format of the store that is in a folder. Raises StoreUnusable when there is none."""
+    found = format_in(path, ROCKSDB)
+    if not (path / _DATABASE).exists():
+        raise StoreUnusable(f"there is no store in {path}")
+    if found is None:
+        raise not_ours(path)
+    return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 REJECT = "reject"
@@ -158,6 +158,20 @@ class AttemptRecord:
     kind: LeaseEnd
     error: str
     """What the consumer said, its beginning if it said much."""
+
+
+class DeathReason(StrEnum):
+    """Why a message became a dead letter."""
+
+    MAX_ATTEMPTS = "max_attempts"
+    ON_FAILURE = "on_failure"
+    """The hook said so."""
+    REJECTED = "rejected"
+    """Its consumer said so."""
+    MAX_DEPTH = "max_depth"
+    """Its queue held too many messages."""
+    MAX_BYTES = "max_bytes"
+    """Its queue held too many bytes."""
 
 
 @dataclass(frozen=True, slots=True)

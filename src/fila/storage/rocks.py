@@ -56,6 +56,8 @@ from fila.core.errors import (
 from fila.core.ids import NODE_BITS
 from fila.storage.base import Batch, Family, Notice
 from fila.storage.folder import Folder
+from fila.storage.format import FORMAT, ROCKSDB, note_format
+from fila.storage.migration import Progress, migrate
 from fila.storage.reclaim import L0_FILES, Reclaim
 from fila.storage.room import HEADROOM, Room
 from fila.storage.walk import WORTH_A_WALK, read_in_order
@@ -64,7 +66,7 @@ _NODE_KEY = b"node"
 _DEFAULTS = StorageConfig()
 _MIB = 1 << 20
 _SMALL_BUFFER = 8 * _MIB
-_OPTIONS = Path(__file__).parent / "rocksdb"
+OPTIONS = Path(__file__).parent / "rocksdb"
 
 _NO_ROOM = ("no space left on device", "disk quota exceeded")
 
@@ -80,6 +82,7 @@ class RocksStorage:
         write_buffer_bytes: int = _DEFAULTS.write_buffer_bytes,
         block_cache_bytes: int = _DEFAULTS.block_cache_bytes,
         min_free_bytes: int = _DEFAULTS.min_free_bytes,
+        on_migration: Progress = lambda *_: None,
     ) -> None:
         self._path = path
         self.folder = Folder(path)
@@ -109,6 +112,7 @@ class RocksStorage:
             self._room.give_reserve()
             self._open(AccessType.read_write())
         try:
+            migrate(self, self.folder.format, FORMAT, self._note_format, on_migration)
             self.node = self._identify()
             self.folder.remember()
             self._look_for_room()
@@ -242,7 +246,7 @@ class RocksStorage:
             self._db.close()
 
     def _open(self, access: AccessType) -> None:
-        options, _ = Options.load_latest(str(_OPTIONS))
+        options, _ = Options.load_latest(str(OPTIONS))
         self._set(options, _SMALL_BUFFER)
         families = {_name(f): self._options(self._buffer_of(f)) for f in Family if f is not Family.DEFAULT}
         try:
@@ -327,6 +331,11 @@ class RocksStorage:
             self._open(AccessType.read_only(error_if_log_file_exist=False))
             raise
         self._failure = None
+
+    def _note_format(self, number: int) -> None:
+        self._db.flush_wal(sync=True)
+        note_format(self._path, ROCKSDB, number)
+        self.folder.format = number
 
     def _identify(self) -> int:
         stored = self.get(Family.DEFAULT, _NODE_KEY)

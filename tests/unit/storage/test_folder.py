@@ -1,14 +1,12 @@
 """The folder of a store: who may read it, and whether it is still the one that was opened."""
 
 import os
-import shutil
-import stat
 
 import pytest
 
 from fila.core.errors import StoreCorrupt, StoreLost
 from fila.storage.base import Family
-from fila.storage.folder import FORMAT_FILE, LOG_FILE
+from fila.storage.folder import LOG_FILE
 from fila.storage.rocks import RocksStorage
 from tests.unit.storage.test_rocks import check, fill, run_python
 
@@ -27,10 +25,6 @@ for start in range(0, 3_000, 10):
 while any(db.property_int_value("rocksdb.num-immutable-mem-table") for db in store._families):
     time.sleep(0.01)  # a log that ended a moment ago is noted when its messages are written to a file
 """
-
-
-def modes(path):
-    return {stat.S_IMODE(file.stat().st_mode) for file in path.iterdir()}
 
 
 @pytest.fixture
@@ -68,49 +62,13 @@ def test_a_log_that_was_cut_is_noticed_unless_it_is_the_newest(crashed, number, 
         RocksStorage(crashed)
 
 
-def test_a_store_is_for_its_owner_alone(tmp_path):
-    path = tmp_path / "store"
-    before = os.umask(0o077)
-    try:
-        store = RocksStorage(path)
-        fill(store, range(10))
-        store.close()
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    assert modes(path) == {0o600}
-    assert (store.folder.tightened, store.folder.still_open) == (0, 0)
-
-
-def test_a_store_that_others_could_read_is_closed_to_them(tmp_path):
-    path = tmp_path / "store"
-    RocksStorage(path).close()
-    path.chmod(0o755)
-    for file in path.iterdir():
-        file.chmod(0o644)
-    count = len(list(path.iterdir())) + 1
-    before = os.umask(0o077)
-    try:
-        store = RocksStorage(path)
-        store.close()
-    finally:
-        os.umask(before)
-    assert store.folder.tightened == count
-    assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    assert modes(path) == {0o600}
-
-
 @pytest.mark.parametrize(
     "harm",
     [
-        shutil.rmtree,
-        lambda path: path.rename(path.with_name("elsewhere")),
         lambda path: (path / "LOCK").unlink(),
-        lambda path: (path / FORMAT_FILE).unlink(),
         lambda path: logs(path)[-1].unlink(),
-        lambda path: (path.rename(path.with_name("elsewhere")), shutil.copytree(path.with_name("elsewhere"), path)),
     ],
-    ids=["removed", "renamed", "lock removed", "format removed", "log removed", "replaced by a copy"],
+    ids=["lock removed", "log removed"],
 )
 def test_a_store_that_is_taken_away_is_noticed(tmp_path, harm):
     path = tmp_path / "store"

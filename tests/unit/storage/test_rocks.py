@@ -1,4 +1,6 @@
-"""The durable store: what survives, what is refused, and what a full disk does."""
+"""RocksDB: what is refused, what survives damage, and what a full disk does. What every durable store does is in
+`tests/contract/test_durable_storage.py`.
+"""
 
 import hashlib
 import os
@@ -13,11 +15,11 @@ from pathlib import Path
 import pytest
 from rocksdict import Options, Rdict
 
-from fila.core.errors import StoreBusy, StoreCorrupt, StoreFailed, StoreFull, StoreLocked, StoreTooNew, StoreUnusable
-from fila.core.ids import NODE_BITS
+from fila.core.errors import StoreBusy, StoreCorrupt, StoreFailed, StoreFull, StoreTooNew, StoreUnusable
 from fila.storage.base import Batch, Family
-from fila.storage.folder import FORMAT, FORMAT_FILE
+from fila.storage.format import FORMAT_FILE
 from fila.storage.rocks import RocksStorage
+from tests.support.disks import small_disk_at
 
 MESSAGES = Family.MESSAGES
 COUNT = 2_000
@@ -91,21 +93,6 @@ def flip(path, pattern, at):
 # What survives
 
 
-def test_everything_is_there_after_closing_and_opening(tmp_path):
-    """All families, and the identity."""
-    store = RocksStorage(tmp_path / "store")
-    node = store.node
-    batch = Batch()
-    for family in Family:
-        batch.put(family, b"k", family.name.encode())
-    store.write(batch)
-    store.close()
-    again = RocksStorage(tmp_path / "store")
-    assert again.node == node
-    assert [again.get(family, b"k") for family in Family] == [family.name.encode() for family in Family]
-    again.close()
-
-
 @pytest.mark.parametrize("durability", ["wal", "fsync"])
 def test_everything_is_there_after_the_process_died(tmp_path, durability):
     """A write that returned survives a process that ends without closing."""
@@ -146,54 +133,7 @@ def test_reading_does_not_go_through_what_was_deleted_beside_it(tmp_path, monkey
     store.close()
 
 
-def test_two_stores_have_two_identities(tmp_path):
-    """Ids of one store are not taken for ids of another."""
-    one, other = RocksStorage(tmp_path / "one"), RocksStorage(tmp_path / "other")
-    assert one.node != other.node
-    assert 0 <= one.node < 2**NODE_BITS
-    one.close()
-    other.close()
-
-
 # What is refused
-
-
-def test_a_store_in_use_is_refused(tmp_path):
-    """A second opening fails, and the first goes on working."""
-    store = RocksStorage(tmp_path / "store")
-    with pytest.raises(StoreLocked, match="in use by another fila-server"):
-        RocksStorage(tmp_path / "store")
-    fill(store, range(10))
-    check(store, range(10))
-    store.close()
-
-
-def test_a_store_in_use_by_another_process_is_refused(tmp_path):
-    """The lock holds between processes, and ends with the process however it ends."""
-    code = """
-from tests.unit.storage.test_rocks import *
-store = RocksStorage(Path(sys.argv[1]))
-print("open", flush=True)
-sys.stdin.read()
-"""
-    program = "import os, sys\nfrom pathlib import Path\n" + code + "\nos._exit(0)"
-    with subprocess.Popen(
-        [sys.executable, "-c", program, tmp_path / "store"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout.readline() == b"open\n"
-        with pytest.raises(StoreLocked):
-            RocksStorage(tmp_path / "store")
-        holder.kill()
-    RocksStorage(tmp_path / "store").close()
-
-
-def test_a_newer_store_is_refused_and_left_as_it_is(damaged):
-    """An older broker does not touch what it would misread."""
-    (damaged / FORMAT_FILE).write_text(f"{FORMAT + 1}\n")
-    before = hashes(damaged)
-    with pytest.raises(StoreTooNew, match=f"format {FORMAT + 1}, this broker knows up to {FORMAT}"):
-        RocksStorage(damaged)
-    assert hashes(damaged) == before
 
 
 def test_a_store_with_an_unknown_family_is_refused(tmp_path):
@@ -307,17 +247,8 @@ def test_a_path_with_misleading_words_does_not_mislead(tmp_path):
 @pytest.fixture
 def small_disk(tmp_path):
     """A disk of 24 MiB."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(path)]
-    if (
-        os.geteuid() != 0
-        or shutil.which("mount") is None
-        or subprocess.run(mount, check=False, capture_output=True).returncode
-    ):
-        pytest.skip("a full disk needs a small file system, and mounting one needs root")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+    with small_disk_at(tmp_path / "disk") as path:
+        yield path
 
 
 def fill_patiently(store, numbers):
