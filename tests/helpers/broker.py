@@ -324,12 +324,8 @@ class Driver:
             "journal": (self.journal.first_entry, self.journal.next_entry, self.journal.bytes),
             "producers": {name: last for name, (last, _) in self.state.producers._last.items()},
             "throttles": {
-                throttle.name: (
-                    throttle.in_flight,
-                    throttle.limit,
-                    throttle.bucket and throttle.bucket.tokens(self.now),
-                )
-                for throttle in self.state.throttles._limited.values()
+                throttle.name: (throttle.limit, throttle.figures(self.now))
+                for throttle in self.state.throttles.limited()
             },
         }
 
@@ -360,29 +356,59 @@ def stats_of(queue: QueueState, limit: int = 20, now: int = START, **order: Any)
     return told
 
 
+LEFT_OUT = {
+    "dead_letters",  # a queue of its own, or set with the record
+    "hooks",  # set with the record, as the next two
+    "retry",
+    "visibility_ns",
+    "prefix",  # its name
+    "throttles",  # those of the broker
+    "lane_cache",  # may know too much
+    "ledger",  # statistics, which may have seen whether there was a consumer
+}
+"""Of the parts of a queue, those that a failed write need not leave as they were (the head of `tick.py`)"""
+
+
 def snapshot_of(queue: QueueState, now: int) -> dict[str, Any]:
-    return {
-        "messages": messages_of(queue),
+    """Every part of a queue by its name, but for those that are left out."""
+    drrs = (queue.drr, queue.suspects.drr)
+    told = {
         "attempts": dict(queue.attempts),
-        "ready": queue.ready,
-        "dedup": {key: entry for key, entry in queue.dedup._by_key.items() if entry[1] > now},
-        "consumers": [(one.number, one.in_flight, one.max_in_flight) for one in queue.consumers.all()],
-        "holders": {seq: grant.consumer for grant in queue.leases.grants() for seq in grant.members},
-        "ring": [(key.name, key.deficit, key.ring, key.ready, key.live) for key in queue.drr.order()],
-        "keys": {key.name: (key.weight, key.live, key.ready, key.delivered) for key in queue.keys.values()},
-        "counters": asdict(queue.counters),
         "capacity": (queue.capacity.messages, queue.capacity.bytes, queue.capacity.staged, queue.capacity.staged_bytes),
-        "suspicion": dict(queue.suspicion),
+        "consumers": [(one.number, one.in_flight, one.max_in_flight) for one in queue.consumers.all()],
+        "cost_pace": queue.cost_pace.per_second(now),
+        "costly": queue.costly,
+        "counters": asdict(queue.counters),
+        "dedup": {key: entry for key, entry in queue.dedup._by_key.items() if entry[1] > now},
+        "departed": dict(queue.departed or {}),
+        "drained": queue.drained.all(),
+        "drr": [(key.name, key.deficit, key.ring, key.ready, key.live) for key in queue.drr.order()],
+        "groups": {
+            group.name: (group.epoch, group.floor, group.last, [(c.number, c.state(now), c.held) for c in claims])
+            for group in queue.groups.values()
+            for claims in [group.claims.values()]
+        },
+        "keys": {key.name: (key.weight, key.live, key.ready, key.delivered) for key in queue.keys.values()},
+        "large": set(queue.large),
+        "leases": {seq: grant.consumer for grant in queue.leases.grants() for seq in grant.members},
+        "pace": queue.pace.per_second(now),
+        "ready": queue.ready,
+        "record": queue.record,
+        "schedule": messages_of(queue),
+        "stuck": queue.stuck,
         "suspects": [(key.name, key.deficit, key.ring, key.ready) for key in queue.suspects.drr.order()],
-        "parked": (queue.drr.parked, queue.suspects.drr.parked),
-        "lines": [
-            {
-                line.throttle.name: (sorted((ticket, key.name) for key, (ticket, _) in line.keys.items()), line.called)
-                for line in drr.lines.all()
-            }
-            for drr in (queue.drr, queue.suspects.drr)
-        ],
+        "suspicion": dict(queue.suspicion),
     }
+    assert told.keys() | LEFT_OUT == set(QueueState.__slots__), "a part of a queue is here, or named as left out"
+    told["parked"] = [drr.parked for drr in drrs]
+    told["lines"] = [
+        {
+            line.throttle.name: (sorted((ticket, key.name) for key, (ticket, _) in line.keys.items()), line.called)
+            for line in drr.lines.all()
+        }
+        for drr in drrs
+    ]
+    return told
 
 
 def ids_of(delivered: Iterable[Delivered]) -> list[str]:

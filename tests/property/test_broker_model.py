@@ -20,7 +20,14 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from fila.broker.attempts import HISTORY
 from fila.broker.backoff import RETRY_AFTER_FAILURE, STALL_PAUSE
@@ -43,6 +50,7 @@ from fila.broker.commands import (
 )
 from fila.broker.engine import SWEEP_EVERY
 from fila.broker.grants import token_text
+from fila.broker.lookup import whereabouts
 from fila.broker.producers import SILENT_AFTER
 from fila.config import LimitsConfig
 from fila.core.capacity import OVER_BYTES, OVER_MESSAGES
@@ -67,8 +75,8 @@ from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
 from fila.storage.memory import MemoryStorage
 from fila.storage.records import DROP_OLDEST, OVERFLOWS
-from fila.storage.rocks import RocksStorage
 from tests.helpers.broker import MS, Driver, Recipient, incoming, messages_of, queue_record
+from tests.support.stores import DURABLE, open_named
 
 LIMITS = LimitsConfig(
     max_payload_bytes=8, max_headers=3, max_name_bytes=12, max_key_bytes=7, max_batch_messages=5, max_queues=3
@@ -77,6 +85,9 @@ QUEUES = ("a", "b b", "ü", "c")
 DEAD = ".dlq"
 COMES_BACK = {"nack", "nack with delay", "release", "release with delay", "expire", "dead-letter", "never handed"}
 FREES_CREDIT = {"ack", *COMES_BACK}
+EVENTS = {"enqueue", "enqueue with delay", "due", "lease", "extend", "consumer lost", *FREES_CREDIT}
+EVENTS |= {"redrive", "overflow", "purge", "delete queue"}
+"""What the rules below make happen"""
 FAIRNESS, WEIGHT, THROTTLE = "tenant", "weight", "l"
 VISIBILITY_MS = {"a": 30_000, "b b": 2_000, "ü": 700_000, "c": 30_000}
 DEDUP_MS = {"a": 60_000, "b b": 5_000, "ü": 60_000, "c": 0}
@@ -298,6 +309,8 @@ class BrokerMachine(RuleBasedStateMachine):
         self.done: set[int] = set()
         """Messages that an ack was said to have removed, also one that was sent again"""
         self.holders: dict[int, Recipient | None] = {}
+        self.queue_of: dict[int, str] = {}
+        """Where each message was when it was last looked at"""
         self.buckets: dict[str, Bucket] = {}
         """By throttle key, of those that are limited"""
         self.rooms: dict[str, int] = {}
@@ -955,18 +968,17 @@ class BrokerMachine(RuleBasedStateMachine):
 
     def check_settled(self) -> None:
         for pending, expected in self.settled:
-            exact = [(name, message_id, self.exact(error, name, message_id)) for name, message_id, error in expected]
+            exact = [(name, message_id, self.exact(error, message_id)) for name, message_id, error in expected]
             compare_failures(pending.answers, exact)
             self.note_done(pending)
         self.settled.clear()
 
-    def exact(self, error: type[BrokerError], name: str, message_id: str) -> type[BrokerError]:
-        """Of a message that nobody holds it is said whether it exists, in its queue or as a dead letter."""
+    def exact(self, error: type[BrokerError], message_id: str) -> type[BrokerError]:
+        """Of a message that nobody holds it is said whether it exists, wherever it is."""
         if error is not MessageNotFound:
             return error
-        queues = (self.queues.get(each, Queue()) for each in (name, name + DEAD, name.removesuffix(DEAD)))
         seq = self.driver.state.ids.seq(message_id)
-        return LeaseEnded if any(seq in queue.messages for queue in queues) else MessageGone
+        return LeaseEnded if any(seq in queue.messages for queue in self.queues.values()) else MessageGone
 
     def note_done(self, pending: Pending) -> None:
         """What was acked according to the answer: no failure, or that the message is gone, as the SDK reads it."""
@@ -1255,8 +1267,14 @@ class BrokerMachine(RuleBasedStateMachine):
                 skipped.add(throttle)
 
     def check_moves(self, before: dict[int, State], events: dict[int, str]) -> None:
-        """Every message that moved did so by one legal event, or arrived and was delivered at once."""
+        """Every message that moved did so by one legal event, or arrived and was delivered at once. An ack that is sent
+        again looks for it wherever it may have moved to.
+        """
+        was_in = self.queue_of
         after = self.where()
+        for seq in was_in.keys() & self.queue_of.keys():
+            known = [each.name for each in whereabouts(self.driver.state, self.driver.queue(was_in[seq]))]
+            assert self.queue_of[seq] in known
         for seq in before.keys() | after.keys():
             old, new = before.get(seq, State.NONE), after.get(seq, State.NONE)
             if seq in events:
@@ -1430,7 +1448,9 @@ class BrokerMachine(RuleBasedStateMachine):
         self.holders = {
             seq: message.holder for queue in self.queues.values() for seq, message in queue.messages.items()
         }
-        return {seq: State(place) for seq, place in self.driver.places().items()}
+        places = {name: messages_of(queue) for name, queue in self.driver.state.queues.items()}
+        self.queue_of = {seq: name for name, messages in places.items() for seq in messages}
+        return {seq: State(place) for messages in places.values() for seq, (place, *_) in messages.items()}
 
     def next_body(self) -> bytes:
         self.body += 1
@@ -1563,19 +1583,27 @@ def compare_failures(answers: list[Any], expected: Expected) -> None:
         assert isinstance(one.error, error)
 
 
-class RocksMachine(BrokerMachine):
-    """The same on the durable store; a crash closes it and opens it again."""
+def test_every_event_of_the_lifecycle_happens_here() -> None:
+    assert {event for _, event in TRANSITIONS} == EVENTS
+
+
+class DurableMachine(BrokerMachine):
+    """The same on a store that keeps what is written; a crash closes it and opens it again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__()
 
     def open_store(self) -> Storage:
         self.directory = Path(tempfile.mkdtemp(prefix="fila-model-"))
-        return self.open_rocks()
+        return self.open_durable()
 
-    def open_rocks(self) -> Storage:
-        return RocksStorage(self.directory, write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
+    def open_durable(self) -> Storage:
+        return open_named(self.name, self.directory, write_buffer_bytes=1 << 20, block_cache_bytes=1 << 20)
 
     def reopen_store(self) -> Storage:
         self.driver.store.close()
-        return self.open_rocks()
+        return self.open_durable()
 
     def teardown(self) -> None:
         self.driver.store.close()
@@ -1585,5 +1613,10 @@ class RocksMachine(BrokerMachine):
 # They take half a minute on a quiet machine, and as long as it likes on a busy one.
 TestInMemory = pytest.mark.timeout(900)(BrokerMachine.TestCase)
 TestInMemory.settings = settings(max_examples=300, stateful_step_count=40)
-TestOnRocks = pytest.mark.timeout(900)(RocksMachine.TestCase)
-TestOnRocks.settings = settings(max_examples=25, stateful_step_count=30)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", DURABLE)
+def test_on_disk(name: str) -> None:
+    on_disk = settings(max_examples=25, stateful_step_count=30)
+    run_state_machine_as_test(lambda: DurableMachine(name), settings=on_disk)

@@ -1,16 +1,19 @@
 """After any run, the metrics are what somebody has counted who watched every message."""
 
 from collections import Counter
+from contextlib import suppress
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fila.core.errors import StoreFailed
+from fila.broker.commands import UpdateQueue
+from fila.core.errors import QueueFull, StoreFailed
 from fila.core.throttle import Limit
+from fila.storage.records import OVERFLOWS
 from fila.telemetry import catalog
 from fila.telemetry.keys import OTHER
 from fila.telemetry.watch import Bounds, Watch
-from tests.helpers.broker import MS, Driver, incoming
+from tests.helpers.broker import MS, Driver, incoming, messages_of
 
 VISIBILITY_MS = 5_000
 MAX_ATTEMPTS = 3
@@ -29,6 +32,9 @@ STEPS = st.lists(
         st.tuples(st.just("ack"), st.integers(0, 10)),
         st.tuples(st.just("nack"), st.integers(0, 10)),
         st.tuples(st.just("advance"), st.sampled_from([1, 800, VISIBILITY_MS])),
+        st.tuples(st.just("limit"), st.tuples(st.sampled_from([0, 2, 5]), st.sampled_from(OVERFLOWS))),
+        st.tuples(st.just("redrive"), st.just(0)),
+        st.tuples(st.just("purge"), st.just(0)),
         st.tuples(st.just("fail"), st.just(0)),
         st.tuples(st.just("look"), st.just(0)),
     ),
@@ -72,6 +78,9 @@ class Count:
             for key, delay, throttle in messages
         ]
         for (key, _, throttle), seq in zip(messages, self.driver.enqueue(*sent), strict=True):
+            if isinstance(seq, QueueFull):
+                self.counts["refused"] += 1
+                continue
             self.counts["enqueued"] += 1
             self.throttle_of[seq] = f"t:{throttle}"
             self.key_of[seq] = key
@@ -105,13 +114,37 @@ class Count:
         self.driver.now += ms * MS
         self.expire()
 
+    def limit(self, most):
+        """A queue that drops what is too much moves it to the dead letters, in one of the next ticks."""
+        max_depth, overflow = most
+        self.driver.ask(lambda reply: UpdateQueue("q", {"max_depth": max_depth, "overflow": overflow}, reply))
+
+    def redrive(self, _):
+        with suppress(QueueFull):
+            self.driver.redrive("q.dlq")
+        back = self.dead & self.there("q")
+        self.counts["redriven"] += len(back)
+        self.dead -= back
+        self.waiting |= back
+        for seq in back:
+            del self.attempts[seq]
+
+    def purge(self, _):
+        self.counts["purged"] += self.driver.purge("q")
+        self.waiting.clear()
+
+    def there(self, queue):
+        return set(messages_of(self.driver.queue(queue)))
+
     def fail(self, _):
-        """A write that fails, and the rest that the engine takes after it."""
+        """A write that fails, and the rest that the engine takes after it. What a full queue refuses is not written."""
         self.driver.store.failing = True
         try:
             self.driver.send("q", headers={"key": "a"})
         except StoreFailed:
             self.refused += 1
+        except QueueFull:
+            self.counts["refused"] += 1
         self.driver.store.failing = False
         self.advance(1_000)
 
@@ -132,7 +165,12 @@ class Count:
             self.waiting.add(seq)
 
     def notice(self):
-        """Take note of what was delivered."""
+        """Take note of what was dropped and of what was delivered."""
+        dropped = self.waiting & self.there("q.dlq")
+        self.counts["dropped"] += len(dropped)
+        self.counts["dead_lettered"] += len(dropped)
+        self.waiting -= dropped
+        self.dead |= dropped
         for recipient in self.recipients:
             for delivered in recipient.take():
                 self.counts["delivered"] += 1
@@ -219,9 +257,24 @@ LOST_IN_COMPANY = [
 ]
 
 
+#: More than fits is refused, then dropped; what was dropped is sent back as far as there is room, and then purged.
+TOO_MANY = [
+    ("limit", (2, "reject")),
+    ("enqueue", [("a", 0, "")] * 3),
+    ("limit", (2, "drop-oldest")),
+    ("enqueue", [("b", 0, "")] * 2),
+    ("look", 0),
+    ("limit", (5, "reject")),
+    ("redrive", 0),
+    ("look", 0),
+    ("purge", 0),
+]
+
+
 @settings(max_examples=150)
 @given(STEPS)
 @example(LOST_IN_COMPANY)
+@example(TOO_MANY)
 @example([*LOST_IN_COMPANY, ("join", 1), ("nack", 1), ("look", 0)])
 def test_counters_levels_and_keys_agree_with_a_count(steps):
     Count(top_keys=len(KEYS)).run(steps)

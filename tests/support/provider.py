@@ -67,11 +67,14 @@ class JwksServer:
                 provider.asked += 1
                 if provider.answer is not None:
                     provider.answer(self)
-                    return
+                else:
+                    self.send(provider.document)
+
+            def send(self, document):
                 self.send_response(200)
-                self.send_header("Content-Length", str(len(provider.document)))
+                self.send_header("Content-Length", str(len(document)))
                 self.end_headers()
-                self.wfile.write(provider.document)
+                self.wfile.write(document)
 
             def log_message(self, *_):
                 pass

@@ -120,10 +120,7 @@ class Rings:
             },
             "parked": self.drr.parked,
             "waiting": {line.throttle.name: standing(line) for line in self.drr.lines.all()},
-            "passed": {
-                throttle.name: (throttle.in_flight, throttle.bucket and throttle.bucket.tokens(self.now))
-                for throttle in self.throttles._known.values()
-            },
+            "passed": {throttle.name: throttle.figures(self.now) for throttle in self.throttles._known.values()},
             "shut": {key.name: (key.shut, key.throttled) for key in self.keys.values()},
         }
 

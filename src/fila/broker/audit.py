@@ -55,6 +55,8 @@ class RunningSweep:
     done: int = 0
     seen_at: int = 0
     """When it last moved something; 0 when it was found at a start"""
+    identity: bytes = b""
+    """The same in every call that goes on with it; not kept, since none goes on after a start"""
 
 
 @dataclass(slots=True)

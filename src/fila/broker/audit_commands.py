@@ -50,6 +50,8 @@ class BeginSweep:
     asked: Mapping[str, Values]
     """Which messages, in words of the request"""
     reply: Callable[[int | BrokerError], None]
+    identity: bytes = b""
+    """The same in every call that goes on with it"""
     size: int = 1
 
 

@@ -41,7 +41,7 @@ def plan_begin_sweep(tick: Tick, command: BeginSweep) -> int:
     audit = tick.state.audit
     record = command.origin.record(tick.now, "queue", command.queue, stage="begin", changes=command.asked)
     written = audit.write(tick.batch, tick.store, [record])
-    written.started = RunningSweep(record, seen_at=tick.now)
+    written.started = RunningSweep(record, seen_at=tick.now, identity=command.identity)
     audit.write_sweep(tick.batch, audit.next_entry, written.started, 0)
     tick.add(Entries(written))
     return audit.next_entry

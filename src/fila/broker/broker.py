@@ -275,9 +275,9 @@ class Broker:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        due, hooks_wait = self._engine.next_wakeup(), self._engine.hooks_wait_ns()
+        due, hooks_wait = self._engine.next_wakeup(), self._engine.hooks_wait_ns(now)
         waits = [due - now] if due is not None else []
-        if hooks_wait:
+        if hooks_wait is not None:  # 0 when their time has come since `has_work`: then nothing else may wake us
             waits.append(hooks_wait)
         if waits:
             self._alarm = self._loop.call_later(max(0.0, min(waits) / 1e9), self._schedule)

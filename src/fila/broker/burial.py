@@ -15,7 +15,7 @@ from fila.core.errors import Overloaded
 from fila.core.lane import Lane
 from fila.storage import codec, keys
 from fila.storage.base import Family
-from fila.storage.records import DeathRecord, LeaseEnd
+from fila.storage.records import DeathReason, DeathRecord, LeaseEnd
 
 MOVED_BYTES = 64 << 20
 """About how much one tick moves to dead-letter queues."""
@@ -30,7 +30,7 @@ class Remains:
     record: bytes
     past: list[tuple[int, bytes]]
     """The records of its attempts"""
-    reason: str
+    reason: DeathReason
 
 
 @dataclass(slots=True)

@@ -96,8 +96,23 @@ class Produced(NamedTuple):
 NOBODY = Produced()
 
 
+class MessageBatch:
+    """What all commands have that bring messages."""
+
+    __slots__ = ("bytes",)
+
+    messages: list[Incoming]
+
+    def __post_init__(self) -> None:
+        self.bytes = sum([len(message.body) for message in self.messages])
+
+    @property
+    def size(self) -> int:
+        return max(1, len(self.messages))
+
+
 @dataclass(slots=True)
-class Enqueue:
+class Enqueue(MessageBatch):
     """A batch of messages."""
 
     messages: list[Incoming]
@@ -107,14 +122,6 @@ class Enqueue:
     """Whether each message is to say where it was put."""
     answers: dict[Incoming, tuple[object, Any]] = field(default_factory=dict)
     """What hooks said about messages, and which hooks; those that are missing are not judged yet."""
-    bytes: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.bytes = _bytes_of(self.messages)
-
-    @property
-    def size(self) -> int:
-        return max(1, len(self.messages))
 
 
 @dataclass(slots=True, frozen=True)
@@ -298,8 +305,8 @@ class Swept(NamedTuple):
 
 
 @dataclass(slots=True)
-class Redrive:
-    """Messages of a dead-letter queue that go back to their queue, unless they are leased or gone by now."""
+class SweepStep:
+    """Messages of a queue with which something is done, unless they are leased or gone by now."""
 
     queue: str
     locations: list[Location]
@@ -312,19 +319,16 @@ class Redrive:
         return len(self.locations)
 
 
-@dataclass(slots=True)
-class Purge:
-    """Messages of a queue that are removed, unless they are leased or gone by now."""
+class Redrive(SweepStep):
+    """They go back from a dead-letter queue to their queue."""
 
-    queue: str
-    locations: list[Location]
-    reply: Callable[[Swept | BrokerError], None]
-    sweep: int = 0
-    """Of which they are a part"""
+    __slots__ = ()
 
-    @property
-    def size(self) -> int:
-        return len(self.locations)
+
+class Purge(SweepStep):
+    """They are removed."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True)
@@ -376,7 +380,7 @@ class DropGroup:
 
 
 @dataclass(slots=True)
-class StageEnqueue:
+class StageEnqueue(MessageBatch):
     """Messages to be kept for a transaction. Answered with whether it was committed before."""
 
     producer: str
@@ -388,14 +392,6 @@ class StageEnqueue:
     ttl_ms: int = 0
     answers: dict[Incoming, tuple[object, Any]] = field(default_factory=dict)
     """As those of Enqueue."""
-    bytes: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.bytes = _bytes_of(self.messages)
-
-    @property
-    def size(self) -> int:
-        return max(1, len(self.messages))
 
 
 @dataclass(slots=True)
@@ -409,13 +405,9 @@ class CommitTransaction:
     size: int = 1
 
 
-def _bytes_of(messages: list[Incoming]) -> int:
-    return sum([len(message.body) for message in messages])
-
-
 def bytes_of(command: "Command") -> int:
     """Bytes of the messages that a command brings."""
-    return command.bytes if isinstance(command, Enqueue | StageEnqueue) else 0
+    return command.bytes if isinstance(command, MessageBatch) else 0
 
 
 UNASKED = (ReturnGrants, DropOldest)

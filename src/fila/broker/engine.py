@@ -146,9 +146,12 @@ class Engine:
         """Messages of requests that wait for a queue's hooks."""
         return self._commands.hooks.waiting_for(queue)
 
-    def hooks_wait_ns(self) -> int | None:
-        """How long until hooks may be asked again about what waits for them; None when nothing does."""
-        return self._commands.hooks_wait_ns
+    def hooks_wait_ns(self, now: int) -> int | None:
+        """How long until hooks may be asked again about what waits for them, which is not while the store stalls; None
+        when nothing waits.
+        """
+        wait = self._commands.hooks_wait_ns
+        return max(wait, self._backoff.until() - now) if wait is not None and self._backoff.is_stalled(now) else wait
 
     def finish(self, now: int) -> None:
         """Do all that was asked and deliver nothing more. What no client waits for is left to the next start."""

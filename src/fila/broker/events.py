@@ -16,10 +16,9 @@ from fila.broker.burial import Burials, DeadLetter
 from fila.broker.commands import Command, CreateQueue, DeleteQueue, SetConfig, UpdateQueue
 from fila.broker.delivery import Delivery
 from fila.broker.outcomes import OUTCOMES
-from fila.broker.overflow import Dropped
 from fila.broker.promotion import Promotion
 from fila.broker.queue import QueueState, dead_letter_name
-from fila.broker.removal import Redriven, Removal
+from fila.broker.removal import Removal
 from fila.broker.returns import Returned, Returns
 from fila.broker.tick import Tick
 from fila.core.errors import BrokerError
@@ -187,13 +186,11 @@ class Events:
                 lanes[where] = Lane(queue.keys[found.key], found.priority, keys.lane(queue.name, *where))
         seqs = [found.seq for found in removal.locations]
         columns: list[Column] = [(_ATTEMPT, [queue.attempts.get(seq, 0) for seq in seqs])]
-        kind = Kind.DROPPED
-        if isinstance(removal, Redriven):
-            kind = Kind.REDRIVEN
+        kind, cause = removal.journal
+        if cause is not None:
+            columns.append((_CAUSE, (cause,)))
+        if removal.targets:
             columns.append((_TARGET, self._lanes.numbers(removal.targets)))
-        elif isinstance(removal, Dropped) and removal.target is not None:
-            kind = Kind.DEAD
-            columns += [(_CAUSE, (Kind.DROPPED,)), (_TARGET, self._lanes.numbers(removal.targets))]
         self._add(kind, [lanes[found.key, found.priority] for found in removal.locations], seqs, *columns)
 
     def _add_command(self, tick: Tick, command: Command, answer: object) -> None:

@@ -28,11 +28,36 @@ STRIDE = 5000
 """How much is looked at in one go while a message is searched for."""
 
 
+class Cause(NamedTuple):
+    """What follows from a reason of this kind."""
+
+    timed: bool = False
+    """It ends by itself, at a known time and not earlier."""
+    endless: bool = False
+    """When it ends depends on somebody: there is no estimate."""
+
+
+CAUSES: dict[str, Cause] = {
+    "leased": Cause(endless=True),
+    "delayed": Cause(timed=True),
+    "paused": Cause(endless=True),
+    "no_consumer": Cause(endless=True),
+    "no_credit": Cause(),
+    "isolated": Cause(endless=True),
+    "in_flight_cap": Cause(endless=True),
+    "throttled": Cause(timed=True),
+    "behind_own_key": Cause(),
+    "turn": Cause(),
+}
+"""By the codes of reasons. A limit of a throttle key has `throttle.KEY` as its setting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """One thing that holds a message up."""
 
     code: str
+    """One of `CAUSES`"""
     text: str
     until: int | None = None
     """When it ends, if that is a matter of time."""
@@ -151,7 +176,7 @@ def explain(queue: QueueState, found: Found, now: int) -> Explanation:
     elif found.state is not State.LEASED:
         ahead = _ahead(queue, found, now)
         reasons += _turn_reasons(queue, found, ahead)
-    not_before = max([now, *(reason.until for reason in reasons if reason.until and reason.code in TIMED)])
+    not_before = max([now, *(reason.until for reason in reasons if reason.until and CAUSES[reason.code].timed)])
     return Explanation(
         seq=found.seq,
         state=found.state,
@@ -170,9 +195,6 @@ def explain(queue: QueueState, found: Found, now: int) -> Explanation:
 
 NEVER = 1 << 64
 """No sequence number is as high."""
-
-TIMED = {"delayed", "throttled"}
-"""What ends by itself, and not earlier."""
 
 
 def _state_reasons(found: Found, now: int) -> Iterator[Reason]:
@@ -314,8 +336,7 @@ def _estimate(
     not_before: int,
     now: int,
 ) -> int | None:
-    codes = {reason.code for reason in reasons}
-    if codes & {"leased", "paused", "no_consumer", "in_flight_cap", "isolated"}:
+    if any(CAUSES[reason.code].endless for reason in reasons):
         return None
     at = max([not_before, *(_through(throttle, found, now) for throttle in throttles)])
     credit = sum(free for _, free in queue.consumers.with_credit())

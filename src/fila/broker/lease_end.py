@@ -19,6 +19,7 @@ from fila.core.errors import StoreFailed
 from fila.core.policy import Verdict
 from fila.storage import codec, keys
 from fila.storage.base import Family, Storage
+from fila.storage.records import DeathReason
 
 MAX_ERROR = 1000
 """How much of what a consumer says a script sees."""
@@ -36,11 +37,11 @@ def plan_lease_end(tick: Tick, failed: EndedLease) -> None:
     state, queue, attempts = tick.state, failed.queue, failed.attempts + 1
     scripted = outcome.by_choice and queue.hooks is not None and queue.hooks.has_on_failure
     exhausted = queue.retry.exhausted(attempts) and not failed.spared
-    reason = "rejected" if failed.rejected else "max_attempts" if exhausted else ""
-    verdict = Verdict(dead=bool(reason))
-    if reason or scripted:
+    reason = DeathReason.REJECTED if failed.rejected else DeathReason.MAX_ATTEMPTS if exhausted else None
+    verdict = Verdict(dead=reason is not None)
+    if reason is not None or scripted:
         record = _read(tick.store, failed)
-        if scripted and not reason and record is not None:
+        if scripted and reason is None and record is not None:
             verdict = failed.verdict or _ask(state, failed, record, tick.now)
         dead_letters = queue.dead_letters if verdict.dead else None
         past = _read_past(tick.store, failed) if dead_letters is not None else None
@@ -50,7 +51,7 @@ def plan_lease_end(tick: Tick, failed: EndedLease) -> None:
             and past is not None
             and has_room(tick, dead_letters, codec.body_bytes(record))
         ):
-            plan_burial(tick, failed, Remains(dead_letters, record, past, reason or "on_failure"))
+            plan_burial(tick, failed, Remains(dead_letters, record, past, reason or DeathReason.ON_FAILURE))
             return
     plan_retry(tick, failed, _retry_delay_ms(state, failed, attempts, verdict))
 

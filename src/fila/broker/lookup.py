@@ -91,14 +91,14 @@ def _find_out(state: BrokerState, store: Storage, name: str, message_id: str) ->
     if queue is None or seq is None or seq > state.sequence.last:
         return MessageGone(message_id, name)
     try:
-        exists = any(_holds(store, each, seq) for each in _candidates(state, queue))
+        exists = any(_holds(store, each, seq) for each in whereabouts(state, queue))
     except (StoreFailed, StoreUnusable):
         return MessageNotFound(message_id, name)
     return LeaseEnded(message_id, name) if exists else MessageGone(message_id, name)
 
 
-def _candidates(state: BrokerState, queue: QueueState) -> list[QueueState]:
-    """Where a message can be that was in a queue."""
+def whereabouts(state: BrokerState, queue: QueueState) -> list[QueueState]:
+    """Where a message can be that was in a queue: the ways from queue to queue are written down here."""
     other = state.queues.get(queue.record.source) if queue.record.source else queue.dead_letters
     return [queue] if other is None else [queue, other]
 

@@ -78,6 +78,8 @@ class Sweep:
     origin: Origin = INTERNAL
     asked: Mapping[str, Values] = field(default_factory=dict)
     """Which messages, in words of the request"""
+    identity: bytes = b""
+    """What tells it from other sweeps: the same in every call of it"""
     begun: int = 0
     """The sweep that it goes on with; 0: none"""
     final: bool = False
@@ -180,13 +182,14 @@ class Operators:
         return count
 
     async def _begin(self, name: str, sweep: Sweep) -> int:
-        """The number of the sweep: the one that it goes on with, if that is the caller's and goes on, or a new one."""
+        """The number of the sweep: the one that it goes on with, if the same caller asked the same, or a new one."""
         known, origin = self._state.audit.sweeps.get(sweep.begun), sweep.origin
         if known is not None and known.seen_at:
-            begin = known.begin
-            if (begin.action, begin.principal, begin.resource) == (origin.action, origin.principal, name):
+            begin, asked = known.begin, (origin.action, origin.principal, name, sweep.identity)
+            if (begin.action, begin.principal, begin.resource, known.identity) == asked:
                 return sweep.begun
-        return await self._broker.do(partial(BeginSweep, origin, name, sweep.asked))  # type: ignore[no-any-return]
+        begin_sweep = partial(BeginSweep, origin, name, sweep.asked, identity=sweep.identity)
+        return await self._broker.do(begin_sweep)  # type: ignore[no-any-return]
 
     def end_sweeps(self) -> None:
         """Now and again: end sweeps that no call goes on with, and those that a stop of the server has interrupted."""

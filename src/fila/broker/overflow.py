@@ -16,7 +16,7 @@ from fila.broker.arrival import Arrival
 from fila.broker.attempts import history
 from fila.broker.burial import has_room
 from fila.broker.commands import DropOldest, Location
-from fila.broker.queue import Counters, QueueState, store_keys
+from fila.broker.queue import QueueState, store_keys
 from fila.broker.removal import Removal
 from fila.broker.tick import Tick
 from fila.core.fair_key import FairKey
@@ -24,7 +24,8 @@ from fila.core.lane import Lane, Overflow, Taken
 from fila.core.lifecycle import State
 from fila.storage import codec, keys
 from fila.storage.base import Family
-from fila.storage.records import DeathRecord
+from fila.storage.journal import Kind
+from fila.storage.records import DeathReason, DeathRecord
 
 DROPPED_AT_ONCE = 500
 DROPPED_BYTES = 8 << 20
@@ -44,11 +45,15 @@ class Dropped(Removal):
     """There: lane, sequence number, cost, attempts, bytes, and whether it is large"""
 
     @property
+    def journal(self) -> tuple[Kind, Kind | None]:
+        return (Kind.DROPPED, None) if self.target is None else (Kind.DEAD, Kind.DROPPED)
+
+    @property
     def targets(self) -> list[Lane]:
-        """Where each message goes."""
         return [lane for lane, *_ in self.moved]
 
-    def count(self, counters: Counters) -> None:
+    def count(self) -> None:
+        counters = self.queue.counters
         counters.dropped += len(self.locations)
         counters.dead_lettered += len(self.moved)
 
@@ -90,7 +95,10 @@ def plan_drop(tick: Tick, command: DropOldest) -> None:
 def _plan_all(tick: Tick, dropped: Dropped, victims: "_Victims") -> None:
     queue = dropped.queue
     messages, size = queue.capacity.excess
-    death = codec.death(DeathRecord(queue.name, tick.now, "max_depth" if messages else "max_bytes"))
+    too_many, too_large = (
+        codec.death(DeathRecord(queue.name, tick.now, reason))
+        for reason in (DeathReason.MAX_DEPTH, DeathReason.MAX_BYTES)
+    )
     budget = DROPPED_BYTES
     while messages > 0 or size > 0:
         chosen = victims.next(max(messages, 1), DROPPED_AT_ONCE - len(dropped.locations))
@@ -98,6 +106,7 @@ def _plan_all(tick: Tick, dropped: Dropped, victims: "_Victims") -> None:
             return
         records = tick.store.get_many(Family.MESSAGES, store_keys(chosen))
         for victim, record in zip(chosen, records, strict=True):
+            death = too_many if messages > 0 else too_large
             if record is None or budget <= 0 or not _plan_move(tick, dropped, victim, record, death):
                 return
             messages -= 1

@@ -105,7 +105,7 @@ def _answer_again(tick: Tick, batches: Batches, produced: Produced) -> Sequence[
             )
         remembered = codec.read_produced(record)
         before, outcomes = remembered.digest, [_to_outcome(result) for result in remembered.results]
-    if digest != before:
+    if before not in {digest, codec.NO_DIGEST}:
         raise SequenceReused(
             f"batch {sequence} of producer {quoted(producer)} had other messages, so nothing was enqueued: "
             "two producers share the producer_id, or one starts again at 1; give each run its own id or epoch"

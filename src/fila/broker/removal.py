@@ -1,8 +1,9 @@
-"""Removals: what operators do with messages that wait. They purge them, or send dead letters back (redrive).
+"""Removals: messages that wait leave their queue. Operators purge them or send dead letters back (redrive), and a full
+queue drops them (`overflow.py`). Each kind of removal says what is counted and what the journal says of it.
 
-Both take what a search has found, some at a time and each time in one write. What was leased, settled or moved since it
-was found stays as it is. A message that is sent back keeps its id, its body, its fairness key, weight, priority,
-throttle keys and cost; its attempts and what was said of them are forgotten, and so is a delay.
+Purge and redrive take what a search has found, some at a time and each time in one write. What was leased, settled or
+moved since it was found stays as it is. A message that is sent back keeps its id, its body, its fairness key, weight,
+priority, throttle keys and cost; its attempts and what was said of them are forgotten, and so is a delay.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from fila.broker.arrival import Arrival
 from fila.broker.attempts import drop_history
 from fila.broker.commands import Location, Purge, Redrive, Swept
 from fila.broker.grants import put_grant
-from fila.broker.queue import Counters, QueueState
+from fila.broker.queue import QueueState
 from fila.broker.state import BrokerState
 from fila.broker.tick import Effect, Tick
 from fila.core.errors import InvalidArgument, NotNow, quoted
@@ -22,6 +23,7 @@ from fila.core.leases import Grant
 from fila.core.lifecycle import State
 from fila.storage import codec, keys
 from fila.storage.base import Family
+from fila.storage.journal import Kind
 
 MOVED_BYTES = 8 << 20
 """About how much one tick moves."""
@@ -39,6 +41,20 @@ class Removal(Effect):
     delayed: list[tuple[FairKey, int, int]] = field(default_factory=list)
     """Key, due time and sequence number of the others"""
 
+    @property
+    def journal(self) -> tuple[Kind, Kind | None]:
+        """What the journal calls it; of dead letters also the cause."""
+        raise NotImplementedError
+
+    @property
+    def targets(self) -> list[Lane]:
+        """Where each message goes; none when they are gone."""
+        raise NotImplementedError
+
+    def count(self) -> None:
+        """Count the messages, once they are gone."""
+        raise NotImplementedError
+
     def plan(self, tick: Tick, location: Location, lane: Lane | None) -> None:
         """One more: it is in this lane, or delayed if it is in none."""
         queue, seq = self.queue, location.seq
@@ -54,11 +70,24 @@ class Removal(Effect):
 
     def commit(self, tick: Tick) -> None:
         self.queue.remove(self.lanes, self.delayed)
-        self.count(self.queue.counters)
+        self.count()
         tick.state.wakeups.wanted[self.queue.name] = None  # others may come to their throttles now
 
-    def count(self, counters: Counters) -> None:
-        counters.purged += len(self.locations)
+
+@dataclass(slots=True)
+class Purged(Removal):
+    """Messages that are gone because an operator said so."""
+
+    @property
+    def journal(self) -> tuple[Kind, Kind | None]:
+        return Kind.DROPPED, None
+
+    @property
+    def targets(self) -> list[Lane]:
+        return []
+
+    def count(self) -> None:
+        self.queue.counters.purged += len(self.locations)
 
 
 @dataclass(slots=True)
@@ -75,15 +104,21 @@ class Redriven(Removal):
     for leased, now that its attempts are reset."""
 
     @property
+    def journal(self) -> tuple[Kind, Kind | None]:
+        return Kind.REDRIVEN, None
+
+    @property
     def targets(self) -> list[Lane]:
-        """Where each message goes."""
         return [lane for lane, _, _, _ in self.arrived]
+
+    def count(self) -> None:
+        for queue in (self.queue, self.source):
+            queue.counters.redriven += len(self.arrived)
 
     def commit(self, tick: Tick) -> None:
         queue, source = self.queue, self.source
         queue.remove(self.lanes, self.delayed)
-        queue.counters.redriven += len(self.arrived)
-        source.counters.redriven += len(self.arrived)
+        self.count()
         for lane, seq, cost, large in self.arrived:
             source.know(lane.key)
             source.make_ready(lane, seq, cost)
@@ -137,7 +172,7 @@ def plan_redrive(tick: Tick, command: Redrive) -> Swept:
 
 def plan_purge(tick: Tick, command: Purge) -> Swept:
     """Remove messages. Raises QueueNotFound."""
-    removal = Removal(tick.state.queue(command.queue))
+    removal = Purged(tick.state.queue(command.queue))
     for location, lane in list(_waiting(tick, removal.queue, command.locations)):
         removal.plan(tick, location, lane)
     tick.add(removal)

@@ -2,7 +2,9 @@
 
 Memory says which messages there are and where; what memory does not hold (headers, errors) is read from the store, and
 only of messages that fit in all other ways. A search is a generator that pauses after each step: whoever drives it lets
-the broker work meanwhile. So it sees a queue that changes, and what it found may be gone when it is looked at again.
+the broker work meanwhile. So it sees a queue that changes, and what it found may be gone when it is looked at again. A
+small queue is seen as it is at one moment, since the first pause comes after PAUSE_AFTER messages. In a larger one a
+message may be missed that moves while others are looked at, from where nobody looked yet to where somebody did.
 
 Age is that of the message, not of its death: the order is that of the sequence numbers.
 """
@@ -77,7 +79,7 @@ class Search:
         self._gathered: list[Location] = []
         """Those to be looked at next, the first of them last"""
         self._more = True
-        self._rest = 0
+        self._rest = PAUSE_AFTER
         self.effort = 0
         self.position: int | None = None
         """The message that was looked at last"""

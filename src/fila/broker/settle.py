@@ -15,6 +15,7 @@ from fila.broker.commands import AckGroup, Failure, Nack, Settle
 from fila.broker.extension import ask_extension
 from fila.broker.grants import read_token
 from fila.broker.lease_end import ask, plan_lease_end
+from fila.broker.outcomes import OUTCOMES
 from fila.broker.state import BrokerState
 from fila.broker.tick import Tick
 from fila.core.errors import BrokerError, InvalidArgument, MessageNotFound
@@ -48,11 +49,15 @@ def _plan_nack(tick: Tick, nack: Nack, answers: Mapping[Nack, tuple[object, Verd
         raise MessageNotFound(message_id, queue.name)
     if nack.release and nack.dead_letter:
         raise InvalidArgument("release and dead_letter cannot both be set")
-    kind = LeaseEnd.RELEASED if nack.release else LeaseEnd.NACKED
-    failed = EndedLease(queue, grant, seq, kind, nack.error, nack.delay_ms, nack.dead_letter)
+    failed = EndedLease(queue, grant, seq, _end_of(nack), nack.error, nack.delay_ms, nack.dead_letter)
     if nack in answers and answers[nack][0] is queue.hooks:
         failed.verdict = answers[nack][1]
     plan_lease_end(tick, failed)
+
+
+def _end_of(nack: Nack) -> LeaseEnd:
+    """How a nack ends the lease of its message; what follows is in the table of outcomes."""
+    return LeaseEnd.RELEASED if nack.release else LeaseEnd.NACKED
 
 
 def ask_on_failure_ahead(
@@ -64,7 +69,7 @@ def ask_on_failure_ahead(
         changed = state.hooks_changed
         for nack in command.nacks:
             queue = state.queues.get(nack.queue)
-            if queue is None or queue.hooks is None or nack.release or nack.dead_letter:
+            if queue is None or queue.hooks is None or nack.dead_letter or not OUTCOMES[_end_of(nack)].by_choice:
                 continue
             seq = state.ids.seq(nack.message_id)
             grant = queue.leases.find(seq, read_token(nack.token)) if seq is not None else None
@@ -74,6 +79,6 @@ def ask_on_failure_ahead(
             grant = queue.leases.find(seq, read_token(nack.token))  # time may have passed
             if grant is None:
                 continue
-            verdict = ask(state, store, EndedLease(queue, grant, seq, LeaseEnd.NACKED, nack.error), clock())
+            verdict = ask(state, store, EndedLease(queue, grant, seq, _end_of(nack), nack.error), clock())
             if verdict is not None:
                 answers[nack] = (queue.hooks, verdict)

@@ -333,11 +333,8 @@ def _throttle_stats(queue: QueueState, totals: _Totals, now: int) -> list[Thrott
         ThrottleStats(
             key=throttle.name,
             limit=str(throttle.limit) if throttle.limit is not None else "",
-            tokens=throttle.bucket.tokens(now) if throttle.bucket is not None else None,
-            in_flight=throttle.in_flight,
-            passed=throttle.passed,
-            held_up=throttle.held_up,
             parked_keys=standing.get(throttle, 0),
+            **throttle.figures(now)._asdict(),
         )
         for throttle in sorted(totals.throttles, key=lambda throttle: (-standing.get(throttle, 0), throttle.name))
         if throttle.limit is not None or throttle in standing

@@ -5,7 +5,7 @@ Add a setting: one line here and one in `deploy/fila.toml.example`; a test compa
 
 import re
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from fila.settings import Section, address, choice, flag, text, text_list, whole_number
@@ -152,10 +152,16 @@ class JwtConfig(Section):
         self.require(not self.roles or bool(self.roles_claim), "roles_claim where there are roles")
 
 
+StoreName = Literal["rocksdb", "memory"]
+
+
 @dataclass(frozen=True, slots=True)
 class StorageConfig(Section):
     """Where messages are kept and what a confirmed write survives."""
 
+    #: Which store: "rocksdb" on disk, or "memory", which keeps nothing when the server stops. `storage/opening.py` has
+    #: one row for each.
+    store: StoreName = choice(*get_args(StoreName))  # noqa: RUF009 - it makes a field, as every line here
     data_dir: str = text("data", "a path", lambda path: path != "" and "\0" not in path)
     #: "wal" survives kill -9; "fsync" survives power loss as well, at the cost of one sync per group of writes.
     durability: Literal["wal", "fsync"] = choice("wal", "fsync")
@@ -163,6 +169,11 @@ class StorageConfig(Section):
     block_cache_bytes: int = whole_number(32 * MIB, 0, 1024 * GIB)
     #: Producers are refused while less is free on the disk. 0: an eighth of the file system, at most 1 GiB.
     min_free_bytes: int = whole_number(0, 0, 1024 * GIB)
+
+    @property
+    def survives(self) -> str:
+        """What a confirmed write survives, as `durability` says it; empty in memory: nothing."""
+        return "" if self.store == "memory" else self.durability
 
 
 @dataclass(frozen=True, slots=True)

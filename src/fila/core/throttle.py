@@ -17,9 +17,9 @@ Tokens are whole numbers of a very small unit: nothing is rounded, so nothing dr
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from heapq import heapify, heappop, heappush
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from fila.core.errors import InvalidArgument, quoted
@@ -42,26 +42,33 @@ _WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
 _BARE = ("rate", "burst")
 
 
+def _part(lowest: float, highest: float, *, whole: bool = False) -> Any:
+    """A part of a limit, which may be missing: a number from `lowest` to `highest`."""
+    return field(default=None, metadata={"range": (lowest, highest), "whole": whole})
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a throttle key allows. Each part may be missing, but not all of them."""
+    """What a throttle key allows. Each part may be missing, but not all of them. Its text names them as the fields."""
 
-    rate: float | None = None
+    rate: float | None = _part(MIN_RATE, MAX_RATE)
     """Tokens a second."""
-    burst: float | None = None
+    burst: float | None = _part(1, MAX_BURST)
     """Tokens that can be saved up; one second's worth, and at least 1, unless given."""
-    max_in_flight: int | None = None
+    max_in_flight: int | None = _part(1, MAX_IN_FLIGHT, whole=True)
     """Messages that consumers hold at one time."""
 
     def __post_init__(self) -> None:
         """Raises InvalidArgument."""
-        if self.rate is None and self.burst is not None:
+        given = {name: value for name in _PARTS if (value := getattr(self, name)) is not None}
+        if "burst" in given and "rate" not in given:
             raise InvalidArgument("a throttle's burst needs a rate")
-        if self.rate is None and self.max_in_flight is None:
+        if not given:
             raise InvalidArgument("a throttle must have a limit: give a rate, a max_in_flight, or both")
-        _check("rate", self.rate, MIN_RATE, MAX_RATE)
-        _check("burst", self.burst, 1, MAX_BURST)
-        _check("max_in_flight", self.max_in_flight, 1, MAX_IN_FLIGHT)
+        for name, value in given.items():
+            lowest, highest = _PARTS[name]["range"]
+            if not lowest <= value <= highest:  # also refuses NaN
+                raise InvalidArgument(f"a throttle's {name} must be from {lowest:g} to {highest:g}, not {value:g}")
 
     @classmethod
     def parse(cls, text: str) -> "Limit":
@@ -69,23 +76,27 @@ class Limit:
         parts: dict[str, float | int] = {}
         for part in _named(text).split(","):
             name, given, value = (word.strip() for word in part.partition("="))
-            if name not in {"rate", "burst", "max_in_flight"} or not given:
+            if name not in _PARTS or not given:
+                *others, last = _PARTS
                 raise InvalidArgument(
-                    f"unknown part {quoted(part)} in a throttle; allowed are rate, burst and max_in_flight, "
+                    f"unknown part {quoted(part)} in a throttle; allowed are {', '.join(others)} and {last}, "
                     "written like rate=10,burst=20,max_in_flight=5"
                 )
             if name in parts:
                 raise InvalidArgument(f"a throttle's {name} is given twice")
-            whole = name == "max_in_flight"
+            whole = _PARTS[name]["whole"]
             if not (_WHOLE if whole else _NUMBER).fullmatch(value):
                 kind = "whole number" if whole else "number"
                 raise InvalidArgument(f"a throttle's {name} must be a positive {kind}, not {quoted(value)}")
             parts[name] = int(value) if whole else float(value)
-        return cls(**parts)  # type: ignore[arg-type]  # only max_in_flight is whole, and only it must be
+        return cls(**parts)  # type: ignore[arg-type]  # what must be whole is
 
     def __str__(self) -> str:
-        parts = (("rate", self.rate), ("burst", self.burst), ("max_in_flight", self.max_in_flight))
+        parts = [(name, getattr(self, name)) for name in _PARTS]
         return ",".join(f"{name}={repr(value).removesuffix('.0')}" for name, value in parts if value is not None)
+
+
+_PARTS = {part.name: part.metadata for part in fields(Limit)}
 
 
 def _named(text: str) -> str:
@@ -94,11 +105,6 @@ def _named(text: str) -> str:
     if len(words) != len(_BARE) or not all(_NUMBER.fullmatch(word) for word in words):
         return text
     return ",".join(f"{name}={word}" for name, word in zip(_BARE, words, strict=True))
-
-
-def _check(name: str, value: float | None, lowest: float, highest: float) -> None:
-    if value is not None and not lowest <= value <= highest:  # also refuses NaN
-        raise InvalidArgument(f"a throttle's {name} must be from {lowest:g} to {highest:g}, not {value:g}")
 
 
 class TokenBucket:
@@ -179,6 +185,16 @@ class Waiting(Protocol):
         """Take note that the throttle may let something pass. Returns the name of the queue."""
 
 
+class Figures(NamedTuple):
+    """All that a throttle counts: what operators are told, and what is as before when a passing is undone."""
+
+    tokens: float | None
+    """None without a rate"""
+    in_flight: int
+    passed: int
+    held_up: int
+
+
 class Throttle:
     """One throttle key: its limit, what it has let pass, and who waits for it.
 
@@ -217,6 +233,10 @@ class Throttle:
 
     def __repr__(self) -> str:
         return f"Throttle({self.name!r}, {self.limit})"
+
+    def figures(self, now: int) -> Figures:
+        tokens = self.bucket.tokens(now) if self.bucket is not None else None
+        return Figures(tokens, self.in_flight, self.passed, self.held_up)
 
     def room(self, now: int) -> int:
         """How many messages of cost 1 may pass."""

@@ -27,6 +27,8 @@ class Metric:
     unit: str = "1"
     #: A second name in Prometheus, without prefix and unit.
     alias: str = ""
+    #: Whether those of many add up; else the greatest of them stands for all.
+    adds_up: bool = True
 
     @property
     def prometheus_name(self) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-from types import TracebackType
 from typing import Self
 
 from fila.metrics.http import Pages, PageServer
@@ -38,9 +37,7 @@ class PageThread:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -27,7 +28,7 @@ from fila.broker.broker import Broker
 from fila.broker.commands import AckGroup, ChangeAccess, ExtendGroup, Failure, Incoming, Nack, RefusedMessage
 from fila.core.errors import BrokerError, KeyEnded, PermissionDenied, QuotaExceeded, UnknownSigner, quoted
 from fila.core.ids import NS_PER_MS
-from fila.server.access_table import Resource, Rule
+from fila.server.access_table import Need, Rule
 from fila.server.connections import Connections
 from fila.server.recognition import Recognition, Tokens
 from fila.server.types import ServerCall
@@ -53,7 +54,7 @@ class Access:
         self.peer = peer
         self.action = ""
         """The RPC by its name"""
-        self.needs: tuple[Permission, Resource] | None = None
+        self.needs: tuple[Need, ...] = ()
         """What the call needs for as long as it lasts"""
         self.changing = False
         """It is the call that changes rights, which is answered though it may end its own caller's"""
@@ -80,10 +81,11 @@ class Access:
         if not self.allows(permission, kind, name):
             raise denied(self.principal, permission, kind, name)
 
-    def require(self, permission: Permission, resource: Resource) -> None:
-        """As `check`, and for as long as the call lasts."""
-        self.check(permission, *resource)
-        self.needs = permission, resource
+    def require(self, needs: tuple[Need, ...]) -> None:
+        """As `check`, of each of them, and for as long as the call lasts."""
+        for permission, resource in needs:
+            self.check(permission, *resource)
+        self.needs = needs
 
     def screen(self, messages: list[Incoming]) -> list[Incoming]:
         """Messages of a batch, with a refusal in the place of each that the caller may not enqueue, or of all when the
@@ -208,7 +210,10 @@ class Gate:
     async def enter_again(self, call: ServerCall) -> Access:
         """As `enter`, once more, after the identity provider was asked for other keys (UnknownSigner)."""
         assert self._tokens is not None
-        await self._tokens.renewed()
+        if not await self._tokens.renewed():
+            with suppress(UnknownSigner):
+                return self.enter(call)
+            await self._tokens.renewed()
         return self.enter(call)
 
     def allowance(self, principal: str) -> Allowance | None:
@@ -224,8 +229,8 @@ class Gate:
     def require_first(self, call: ServerCall, rule: Rule, request: Any) -> None:
         """The first request of a stream names what the call needs. Raises PermissionDenied."""
         access = self.of(call)
-        if access.restricted and rule.permission is not None and rule.resource is not None:
-            access.require(rule.permission, rule.resource(request))
+        if access.restricted:
+            access.require(rule.needs(request))
 
     def leave(self, call: ServerCall) -> None:
         access = self._open.pop(call, None)
@@ -321,8 +326,7 @@ class Gate:
         unknown = self._recognition.objection(access.caller, call.peer_certificate)
         if unknown is not None:
             return unknown
-        if access.needs is not None:
-            permission, (kind, name) = access.needs
+        for permission, (kind, name) in access.needs:
             if not access.allows(permission, kind, name):
                 return denied(access.principal, permission, kind, name)
         return None

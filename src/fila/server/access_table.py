@@ -9,6 +9,8 @@
 | `SHOWN` | nothing; the answer has only what the caller may see |
 | `KNOWN` | only that the caller is who it says |
 
+A call that needs rights on two resources names the second in `also`: all of them, or it is refused.
+
 Health checking and reflection are no services of ours and have no row: they need no key. They tell that the server
 is alive and what its contract looks like, which is public, and nothing of queues or messages.
 """
@@ -34,6 +36,7 @@ class When(Enum):
 
 
 Resource = tuple[Kind, str]
+Need = tuple[Permission, Resource]
 
 
 class Rule(NamedTuple):
@@ -42,8 +45,17 @@ class Rule(NamedTuple):
     resource: Callable[[Any], Resource] | None = None
     """What a request is about, where one look at it tells."""
     changes: Callable[[Any], tuple[str, str]] | None = None
-    """For the audit: kind and name of what a request changes, where it changes more than messages. The change has an
-    entry in the audit, and so has a refusal of the call."""
+    """For the audit: kind and name of what a request changes. None for what only looks, and for what clients do with
+    messages that they send or hold. The change has an entry in the audit, and so has a refusal of the call."""
+    also: tuple[tuple[Permission, Callable[[Any], Resource]], ...] = ()
+    """Further rights that a request needs, each on a resource of its own, such as the queue that messages move to."""
+
+    def needs(self, request: Any) -> tuple[Need, ...]:
+        """Every right that a request needs; none where one look at it does not tell."""
+        if self.resource is None:
+            return ()
+        first = self.permission or Permission.ADMIN, self.resource(request)
+        return (first, *[(permission, resource(request)) for permission, resource in self.also])
 
 
 def _queue(request: Any) -> Resource:

@@ -18,7 +18,7 @@ from fila.config import KIB, LuaConfig, SchedulerConfig
 from fila.core.errors import ConfigNotFound, InvalidArgument, Unsupported
 from fila.server.access import Gate
 from fila.server.access_table import config_entry
-from fila.server.audit import describe_sweep, read_audit
+from fila.server.audit import describe_sweep, identity_of_sweep, read_audit
 from fila.server.browse import DEFAULT_PAGE, MAX_PAGE, WAITING, Page, read_cursor, read_filter, write_cursor
 from fila.server.journal import read_journal
 from fila.server.queue_settings import hook_sources, located, read_queue, read_settings, write_settings
@@ -167,6 +167,7 @@ class FilaAdmin:
             request.bounded,
             self._origin(call),
             describe_sweep(request),
+            identity_of_sweep(request),
             begun,
             request.final,
         )

@@ -82,7 +82,11 @@ AUTH_SERVICE = auth_pb2.DESCRIPTOR.services_by_name["FilaAuth"].full_name
 class Server:
     """A broker with its store and its gRPC server. Starts in `start`, stops in `stop`, in this order and no other."""
 
-    def __init__(self, config: Config, open_store: Callable[[StorageConfig], Storage] = open_store) -> None:
+    def __init__(
+        self,
+        config: Config,
+        open_store: Callable[[StorageConfig], Storage] = lambda config: open_store(config, _log_migration),
+    ) -> None:
         self._config = config
         self._open_store = open_store
         self._turns = LoopWatchdog(config.server.slow_turn_ms)
@@ -249,6 +253,10 @@ class Server:
             self.port = await self._server.listen(*split_address(address), tls)
         except (OSError, ValueError) as cause:
             raise OSError(f"cannot listen on {address}: is it in use?") from cause
+
+
+def _log_migration(found: int, made: int, entries: int) -> None:
+    log.info("the store is being migrated", from_format=found, to_format=made, entries=entries)
 
 
 async def _tokens(config: JwtConfig) -> Tokens:

@@ -4,7 +4,9 @@ A call looks at `EFFORT` entries at most, some at a time, and lets others work i
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Final
 
 import structlog
@@ -14,6 +16,7 @@ from fila.broker.audit_entries import cut
 from fila.broker.broker import Broker
 from fila.broker.queue import dead_letter_name
 from fila.core.errors import InvalidArgument, ShuttingDown
+from fila.server.enums import number_of
 from fila.storage.audit import AuditRecord, Values
 from fila.v1 import admin_pb2 as pb
 from fila.wire.status import StatusCode
@@ -27,6 +30,8 @@ AT_ONCE: Final = 200
 MAX_WAIT_MS: Final = 10_000
 LOOK_AGAIN_S: Final = 0.05
 """How often a reader that waits looks whether there is a new entry"""
+FROM_CALL_TO_CALL: Final = ("cursor", "count", "bounded", "final", "dry_run")
+"""Fields that may differ in calls of one purge or redrive"""
 KINDS: Final = frozenset({"queue", "throttle", "config", "key", "certificate", "principal", "role"})
 
 log = structlog.get_logger(__name__)
@@ -160,10 +165,10 @@ def write_entry(number: int, record: AuditRecord) -> pb.AuditEntry:
         principal=record.principal,
         key_id=record.key_id,
         peer=record.peer,
-        resource_kind=record.kind,
+        resource_kind=number_of(pb.AuditResource, record.kind),
         resource=record.resource,
         outcome=record.outcome,
-        stage=record.stage,
+        stage=number_of(pb.AuditStage, record.stage),
         count=record.count,
         times=record.times,
         began_seq=record.began,
@@ -171,6 +176,16 @@ def write_entry(number: int, record: AuditRecord) -> pb.AuditEntry:
     for name, (before, after) in record.changes.items():
         entry.changes.add(name=name, before=before, after=after)
     return entry
+
+
+def identity_of_sweep(request: pb.RedriveRequest | pb.PurgeRequest) -> bytes:
+    """What every call of a purge or redrive asks for alike: all of its request but how far it is and how much of it
+    one call does. A field that is added counts.
+    """
+    same = deepcopy(request)
+    for name in FROM_CALL_TO_CALL:
+        same.ClearField(name)
+    return hashlib.sha256(same.SerializeToString(deterministic=True)).digest()
 
 
 def describe_sweep(request: pb.RedriveRequest | pb.PurgeRequest) -> Mapping[str, Values]:

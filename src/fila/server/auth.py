@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from fila.auth.callers import Caller, How
-from fila.auth.certificates import CertificateRule
+from fila.auth.certificates import FIELDS, CertificateRule
 from fila.auth.keys import Key, new_id, new_key
 from fila.auth.records import Assignment, LastUse, Principal, Role
 from fila.auth.registry import Change, Put, Registry, Remove
@@ -13,6 +13,7 @@ from fila.broker.broker import Broker
 from fila.core.errors import InvalidArgument, NotNow, PermissionDenied, quoted
 from fila.core.ids import NS_PER_MS
 from fila.server.access import Gate, is_loopback
+from fila.server.enums import number_of, word_of
 from fila.server.recognition import names_of
 from fila.server.timestamps import timestamp
 from fila.server.types import Method, Methods, ServerCall
@@ -51,7 +52,7 @@ class FilaAuth:
                 for role in roles
                 for grant in self._registry.grants(role.role)
             ],
-            recognised_by=caller.how,
+            recognised_by=number_of(pb.CredentialKind, caller.how),
             credential=caller.credential,
             expires_at=timestamp(ends) if ends else None,
             certificate_names=shown,
@@ -93,7 +94,8 @@ class FilaAuth:
         made = new_id(request.principal)
         while made in self._registry.certificates:
             made = new_id(request.principal)
-        rule = CertificateRule(made, request.field, request.pattern, request.principal, order, self._broker.now())
+        field = word_of(pb.CertificateField, request.field, FIELDS, "field")
+        rule = CertificateRule(made, field, request.pattern, request.principal, order, self._broker.now())
         await self._change(call, [*changes, Put(rule)])
         return pb.AddCertificateRuleResponse(rule=_write_rule(rule))
 
@@ -227,7 +229,7 @@ def _assignments(texts: Any) -> tuple[Assignment, ...]:
 def _write_rule(rule: CertificateRule) -> pb.CertificateRule:
     return pb.CertificateRule(
         id=rule.id,
-        field=rule.field,
+        field=number_of(pb.CertificateField, rule.field),
         pattern=rule.pattern,
         principal=rule.principal,
         created_at=timestamp(rule.created_at),

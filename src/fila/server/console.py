@@ -39,8 +39,6 @@ def console_beside(config: Config, listen: str) -> Iterator[None]:
 
 def console_command(config: Config, listen: str) -> list[str]:
     """How the console is started. Raises ConsoleMissing or SettingsError."""
-    if getattr(sys, "frozen", False):
-        raise ConsoleMissing("this program is without the console: install it with pip install 'fila[console]'")
     for package in ("fila.console", "jinja2", "starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise ConsoleMissing(f"the console needs the package {package}: pip install 'fila[console]'")
@@ -53,4 +51,6 @@ def console_command(config: Config, listen: str) -> list[str]:
             "FILA_TLS_SERVER_NAME to its name, or start `fila console` by itself"
         )
     addr = f"127.0.0.1:{port}" if host in {"", "0.0.0.0", "::"} else config.server.listen_addr  # noqa: S104
-    return [sys.executable, "-m", "fila.cli.main", "console", "--addr", addr, "--listen", listen, "--with-parent"]
+    # A program without a Python is the command too when it is called so (release/fila.spec).
+    command = [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "fila.cli.main"]
+    return [*command, "console", "--addr", addr, "--listen", listen, "--with-parent"]

@@ -63,7 +63,7 @@ class Description:
         return pb.StoreInfo(
             data_dir=str(Path(config.data_dir).absolute()),
             data_dir_mode=_mode(config.data_dir),
-            durability=number_of(pb.Durability, config.durability),
+            durability=number_of(pb.Durability, config.survives),
             free_bytes=free,
             min_free_bytes=low_watermark(total, config.min_free_bytes),
         )

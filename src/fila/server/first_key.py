@@ -15,11 +15,10 @@ from fila.broker.access import PREFIX, load_record, write_changes
 from fila.broker.audit import Audit
 from fila.broker.audit_commands import Origin
 from fila.broker.audit_entries import access_entries
-from fila.config import StorageConfig
 from fila.core.errors import BrokerError
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
-from fila.storage.opening import open_store
+from fila.storage.opening import open_found
 
 ADMIN: Final = "admin"
 
@@ -31,7 +30,7 @@ def create_admin_key(data_dir: Path) -> tuple[str, str]:
     """
     umask = os.umask(0o077)
     try:
-        store = open_store(StorageConfig(data_dir=str(data_dir), durability="fsync"))
+        store = open_found(data_dir)
         try:
             return _create(store)
         finally:

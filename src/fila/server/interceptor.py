@@ -8,7 +8,6 @@ from typing import Any
 
 import structlog
 
-from fila.auth.rights import Permission
 from fila.core.errors import BrokerError, KeyEnded, StoreFailed, Unauthenticated, UnknownSigner
 from fila.server.access import Gate
 from fila.server.access_table import RULES, Rule, When
@@ -30,8 +29,7 @@ def guarded(service: str, methods: Methods, gate: Gate, refusals: Refusals) -> d
 
 
 def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate, refusals: Refusals) -> Handler:
-    needs = rule.resource if rule.when is When.BEFORE else None
-    permission = rule.permission or Permission.ADMIN
+    checked = rule.when is When.BEFORE
     action = path.rpartition("/")[2]
 
     async def handle(request: Any, call: ServerCall) -> Any:
@@ -44,8 +42,8 @@ def _guarded(handler: Handler, path: str, rule: Rule, gate: Gate, refusals: Refu
             access.action = action
             if isinstance(request, BrokerError):  # it was refused before it was decoded
                 raise request
-            if needs is not None and access.restricted:
-                access.require(permission, needs(request))
+            if checked and access.restricted:
+                access.require(rule.needs(request))
             return await handler(request, call)
         except BrokerError as error:
             row, text = row_of(error), text_of(error)

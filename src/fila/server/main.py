@@ -17,7 +17,15 @@ from fila.settings import SettingsError
 EXIT_FAILED, EXIT_USAGE = 1, 2
 DEFAULT_CONSOLE = "127.0.0.1:5550"
 
-EXAMPLES = """examples:
+STORE_COMMANDS = ("backup", "restore", "check")
+"""Commands about the folder of a store. Each has a help of its own."""
+
+EXAMPLES = """commands about a store, each with --help:
+  fila-server backup --data-dir DIR --to DIR        copy a store, in use or not
+  fila-server restore --from DIR --data-dir DIR     bring a backup back, checked
+  fila-server check --data-dir DIR                  is a store whole, and if not, what is wrong
+
+examples:
   fila-server                                       settings from fila.toml, /etc/fila/fila.toml or defaults
   fila-server --data-dir /var/lib/fila              keep messages there
   fila-server --listen 127.0.0.1:5555               serve this machine only
@@ -28,8 +36,13 @@ EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server until it is told to stop. Returns the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        options = _read(arguments)
+        if given and given[0] in STORE_COMMANDS:
+            from fila.server import store_commands
+
+            return store_commands.run(given[0], given[1:])
+        options = _read(given)
         config = _configured(options)
         import uvloop
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fila.config import DAY_MS, LuaConfig, SchedulerConfig
-from fila.core.errors import InvalidArgument, quoted
+from fila.core.errors import InvalidArgument
 from fila.core.policy import MAX_THROTTLE_KEYS
+from fila.server.enums import number_of, word_of
 from fila.settings.hook_sources import HookSources
 from fila.storage.records import OVERFLOWS, QueueRecord
 from fila.v1 import admin_pb2 as pb
@@ -72,7 +73,7 @@ def read_settings(config: pb.QueueConfig) -> dict[str, Any]:
     elif config.HasField("script"):
         settings["script"] = config.script
     if config.HasField("overflow"):
-        settings["overflow"] = _read_overflow(config.overflow)
+        settings["overflow"] = word_of(pb.Overflow, config.overflow, OVERFLOWS, "overflow")
     return settings
 
 
@@ -98,12 +99,6 @@ def located(config: pb.QueueConfig) -> Iterator[None]:
         raise InvalidArgument(sources.located(str(error))) from error
 
 
-def _read_overflow(text: str) -> str:
-    if text not in OVERFLOWS:
-        raise InvalidArgument(f"overflow must be {' or '.join(map(quoted, OVERFLOWS))}, not {quoted(text)}")
-    return text
-
-
 def _check_header(setting: str, name: str) -> None:
     if len(name.encode()) > MAX_HEADER_NAME_BYTES:
         raise InvalidArgument(f"{setting} must not exceed {MAX_HEADER_NAME_BYTES} bytes")
@@ -125,7 +120,10 @@ def read_queue(
 
 
 def write_settings(record: QueueRecord) -> pb.QueueConfig:
-    config = pb.QueueConfig(throttle_headers=pb.HeaderNames(names=record.throttle_headers))
-    for name in (*NUMBERS, *HEADERS, "script", "overflow"):
+    config = pb.QueueConfig(
+        throttle_headers=pb.HeaderNames(names=record.throttle_headers),
+        overflow=number_of(pb.Overflow, record.overflow),
+    )
+    for name in (*NUMBERS, *HEADERS, "script"):
         setattr(config, name, getattr(record, name))
     return config

@@ -53,7 +53,7 @@ async def write_stats(stats: QueueStats) -> pb.GetStatsResponse:
 
 
 def _write_all_but_keys(stats: QueueStats) -> pb.GetStatsResponse:
-    record, counters = stats.record, stats.counters
+    record = stats.record
     return pb.GetStatsResponse(
         summary=write_summary(stats.summary),
         config=write_settings(record),
@@ -96,19 +96,7 @@ def _write_all_but_keys(stats: QueueStats) -> pb.GetStatsResponse:
         ],
         hooks=[_write_hook(one) for one in stats.hooks],
         forgotten_delivered=stats.forgotten,
-        counters=pb.QueueCounters(
-            enqueued=counters.enqueued,
-            delivered=counters.delivered,
-            acked=counters.acked,
-            nacked=counters.nacked,
-            expired=counters.expired,
-            returned=counters.returned,
-            dead_lettered=counters.dead_lettered,
-            redriven=counters.redriven,
-            purged=counters.purged,
-            refused=counters.refused,
-            dropped=counters.dropped,
-        ),
+        counters=pb.QueueCounters(**asdict(stats.counters)),
         capacity=pb.CapacityStats(**asdict(stats.capacity)),
     )
 

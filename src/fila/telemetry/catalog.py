@@ -1,12 +1,13 @@
 """Every metric that the broker exports: one table for Prometheus, OTLP and the docs.
 
 Add a metric:
-1. a `Metric` below, listed in `CATALOG`;
+1. a `Metric` below, listed in `CATALOG`; a gauge of a queue that must not be summed over queues has `adds_up=False`;
 2. one line that reads its value (the broker counts with plain integers, and a look reads them):
 
    | of | where |
    |---|---|
-   | the broker, a queue | `watch.py`: `_collect_broker`, `_measure` |
+   | the broker | `watch.py`: `_collect_broker` |
+   | a queue, also with further labels (`WAIT_PARTS`) | `watch.py`: `_measure` |
    | a fairness key, a throttle key | `keys.py`, `throttles.py` |
    | a hook, waits, the event loop | `scripts.py`, `waits.py`, `loop_watchdog.py` |
 3. a row in docs/observability.md and a panel in deploy/grafana/fila.json: tests compare both with `CATALOG`.
@@ -55,12 +56,14 @@ OLDEST = Metric(
     _QUEUE,
     "Age of the oldest message that waits and is not delayed; 0 if there is none",
     "s",
+    adds_up=False,
 )
 USED = Metric(
     "fila.queue.used",
     MetricType.GAUGE,
     _QUEUE,
     "Part of max_depth or max_bytes that is used, of the nearer one, 1 when full; only of queues that are limited",
+    adds_up=False,
 )
 CONSUMERS = Metric("fila.queue.consumers", MetricType.GAUGE, _QUEUE, "Consumers with an open stream", "{consumer}")
 PAUSED = Metric("fila.queue.paused", MetricType.GAUGE, _QUEUE, "1 while the queue is paused")

@@ -1,6 +1,6 @@
 """Samples of throttle keys. They belong to no queue, so they have a bound of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import nlargest
 from itertools import islice
 
@@ -52,7 +52,7 @@ class ThrottleWatch:
             samples[catalog.TOKENS].append(((throttle.name,), throttle.bucket.tokens(now)))
 
 
-def _put(samples: Samples, name: str, counts: dict[str, int], levels: dict[str, float]) -> None:
+def _put(samples: Samples, name: str, counts: Mapping[str, float], levels: dict[str, float]) -> None:
     for result, count in counts.items():
         samples[catalog.DECISIONS].append(((name, result), count))
     samples[catalog.THROTTLE_IN_FLIGHT].append(((name,), levels.get("in_flight", 0)))

@@ -27,8 +27,6 @@ class WaitTally:
         """Of the queue, and of the fairness keys `names`."""
         sums = queue.ledger.sums
         samples[catalog.WAIT].append(((queue.name,), spread(sums)))
-        for part in PARTS:
-            samples[catalog.WAIT_PARTS].append(((queue.name, part), sums.parts[part] / NS_PER_S))
         self._past = {name: past for name, past in self._past.items() if name in names}
         self._sums = {name: known for name, known in self._sums.items() if name in names}
         for name in names:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from importlib.metadata import version
 from itertools import islice
+from typing import NamedTuple
 
 from fila.broker.engine import Load
 from fila.broker.queue import QueueState
@@ -31,6 +32,13 @@ QUEUES_STEP = 50
 """and how many queues without a name. Each with a name is a step of its own."""
 
 NS_PER_S = 1_000_000_000
+
+
+class Series(NamedTuple):
+    """One figure of a queue: a metric, and what its labels behind the queue are."""
+
+    metric: Metric
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -71,7 +79,7 @@ class Watch:
         self._clock = clock
         self._bounds = bounds
         self._named: dict[QueueState, _Tallies] = {}
-        self._others: OtherSeries[QueueState, Metric] = OtherSeries(frozenset({catalog.OLDEST, catalog.USED}))
+        self._others: OtherSeries[QueueState, Series] = OtherSeries(lambda series: series.metric.adds_up)
         self._throttles = ThrottleWatch(state.throttles, bounds.throttles)
         self._version = version("fila")
         state.count_departed()
@@ -138,8 +146,8 @@ class Watch:
         counts, levels = self._others.counts, self._others.levels
         if counts:
             _put(samples, OTHER, counts, levels)
-            samples[catalog.THROUGHPUT].append(((OTHER, OTHER), counts[catalog.MESSAGES["delivered"]]))
-            pending = levels.get(catalog.DEPTH, 0) - levels.get(catalog.DELAYED, 0)
+            samples[catalog.THROUGHPUT].append(((OTHER, OTHER), counts[Series(catalog.MESSAGES["delivered"])]))
+            pending = levels.get(Series(catalog.DEPTH), 0) - levels.get(Series(catalog.DELAYED), 0)
             samples[catalog.PENDING].append(((OTHER, OTHER), pending))
 
     def _collect_keys(self, samples: Samples, queue: QueueState, scan: _Scan) -> None:
@@ -171,30 +179,35 @@ def _scan(queue: QueueState, found: _Scan, top: int) -> Iterator[None]:
             yield
 
 
-def _measure(queue: QueueState, scan: _Scan, now: int) -> tuple[dict[Metric, int], dict[Metric, float]]:
+def _measure(queue: QueueState, scan: _Scan, now: int) -> tuple[dict[Series, float], dict[Series, float]]:
     """The counters and the gauges of a queue."""
-    counts = {metric: getattr(queue.counters, name) for name, metric in catalog.MESSAGES.items()}
-    counts[catalog.ROUNDS] = queue.drr.round
-    counts[catalog.TURNS] = queue.drr.turns
-    levels = {
-        catalog.DEPTH: queue.depth,
-        catalog.DELAYED: len(queue.schedule),
-        catalog.SUSPECTS: len(queue.suspects),
-        catalog.LEASES: len(queue.leases),
-        catalog.CONSUMERS: len(queue.consumers),
-        catalog.CREDIT: sum(credit for _, credit in queue.consumers.with_credit()),
-        catalog.PAUSED: int(queue.record.paused),
-        catalog.ACTIVE_KEYS: scan.active,
-        catalog.PARKED_KEYS: queue.drr.parked,
-        catalog.OLDEST: 0.0 if scan.oldest is None else _age(scan.oldest, now),
+    counts: dict[Series, float] = {
+        Series(metric): getattr(queue.counters, name) for name, metric in catalog.MESSAGES.items()
     }
-    used = queue.capacity.used
-    return counts, levels if used is None else levels | {catalog.USED: used}
+    counts[Series(catalog.ROUNDS)] = queue.drr.round
+    counts[Series(catalog.TURNS)] = queue.drr.turns
+    for part, ns in queue.ledger.sums.parts.items():
+        counts[Series(catalog.WAIT_PARTS, (part,))] = ns / NS_PER_S
+    levels: dict[Series, float] = {
+        Series(catalog.DEPTH): queue.depth,
+        Series(catalog.DELAYED): len(queue.schedule),
+        Series(catalog.SUSPECTS): len(queue.suspects),
+        Series(catalog.LEASES): len(queue.leases),
+        Series(catalog.CONSUMERS): len(queue.consumers),
+        Series(catalog.CREDIT): sum(credit for _, credit in queue.consumers.with_credit()),
+        Series(catalog.PAUSED): int(queue.record.paused),
+        Series(catalog.ACTIVE_KEYS): scan.active,
+        Series(catalog.PARKED_KEYS): queue.drr.parked,
+        Series(catalog.OLDEST): 0.0 if scan.oldest is None else _age(scan.oldest, now),
+    }
+    if queue.capacity.used is not None:
+        levels[Series(catalog.USED)] = queue.capacity.used
+    return counts, levels
 
 
-def _put(samples: Samples, queue: str, counts: dict[Metric, int], levels: dict[Metric, float]) -> None:
-    for metric, value in (*counts.items(), *levels.items()):
-        samples[metric].append(((queue,), value))
+def _put(samples: Samples, queue: str, counts: dict[Series, float], levels: dict[Series, float]) -> None:
+    for series, value in (*counts.items(), *levels.items()):
+        samples[series.metric].append(((queue, *series.labels), value))
 
 
 def _busy(queue: QueueState) -> int:

@@ -11,6 +11,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Overflow(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OVERFLOW_UNSPECIFIED: _ClassVar[Overflow]
+    OVERFLOW_REJECT: _ClassVar[Overflow]
+    OVERFLOW_DROP_OLDEST: _ClassVar[Overflow]
+
 class KeyOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     KEY_ORDER_UNSPECIFIED: _ClassVar[KeyOrder]
@@ -77,6 +83,23 @@ class JournalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOURNAL_KIND_CONFIGURED: _ClassVar[JournalKind]
     JOURNAL_KIND_RELEASED: _ClassVar[JournalKind]
 
+class AuditResource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    AUDIT_RESOURCE_UNSPECIFIED: _ClassVar[AuditResource]
+    AUDIT_RESOURCE_QUEUE: _ClassVar[AuditResource]
+    AUDIT_RESOURCE_THROTTLE: _ClassVar[AuditResource]
+    AUDIT_RESOURCE_CONFIG: _ClassVar[AuditResource]
+    AUDIT_RESOURCE_KEY: _ClassVar[AuditResource]
+    AUDIT_RESOURCE_CERTIFICATE: _ClassVar[AuditResource]
+    AUDIT_RESOURCE_PRINCIPAL: _ClassVar[AuditResource]
+    AUDIT_RESOURCE_ROLE: _ClassVar[AuditResource]
+
+class AuditStage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    AUDIT_STAGE_UNSPECIFIED: _ClassVar[AuditStage]
+    AUDIT_STAGE_BEGIN: _ClassVar[AuditStage]
+    AUDIT_STAGE_END: _ClassVar[AuditStage]
+
 class ClientAuth(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     CLIENT_AUTH_UNSPECIFIED: _ClassVar[ClientAuth]
@@ -95,6 +118,9 @@ class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DURABILITY_UNSPECIFIED: _ClassVar[Durability]
     DURABILITY_WAL: _ClassVar[Durability]
     DURABILITY_FSYNC: _ClassVar[Durability]
+OVERFLOW_UNSPECIFIED: Overflow
+OVERFLOW_REJECT: Overflow
+OVERFLOW_DROP_OLDEST: Overflow
 KEY_ORDER_UNSPECIFIED: KeyOrder
 KEY_ORDER_PENDING: KeyOrder
 KEY_ORDER_DELIVERED: KeyOrder
@@ -143,6 +169,17 @@ JOURNAL_KIND_UPDATED: JournalKind
 JOURNAL_KIND_DELETED: JournalKind
 JOURNAL_KIND_CONFIGURED: JournalKind
 JOURNAL_KIND_RELEASED: JournalKind
+AUDIT_RESOURCE_UNSPECIFIED: AuditResource
+AUDIT_RESOURCE_QUEUE: AuditResource
+AUDIT_RESOURCE_THROTTLE: AuditResource
+AUDIT_RESOURCE_CONFIG: AuditResource
+AUDIT_RESOURCE_KEY: AuditResource
+AUDIT_RESOURCE_CERTIFICATE: AuditResource
+AUDIT_RESOURCE_PRINCIPAL: AuditResource
+AUDIT_RESOURCE_ROLE: AuditResource
+AUDIT_STAGE_UNSPECIFIED: AuditStage
+AUDIT_STAGE_BEGIN: AuditStage
+AUDIT_STAGE_END: AuditStage
 CLIENT_AUTH_UNSPECIFIED: ClientAuth
 CLIENT_AUTH_NONE: ClientAuth
 CLIENT_AUTH_OPTIONAL: ClientAuth
@@ -193,10 +230,10 @@ class QueueConfig(_message.Message):
     script_memory_bytes: int
     max_depth: int
     max_bytes: int
-    overflow: str
+    overflow: Overflow
     on_enqueue: str
     on_failure: str
-    def __init__(self, visibility_timeout_ms: _Optional[int] = ..., fairness_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., quantum: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ..., throttle_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., cost_header: _Optional[str] = ..., max_attempts: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_max_delay_ms: _Optional[int] = ..., retry_jitter: _Optional[float] = ..., script: _Optional[str] = ..., script_timeout_ms: _Optional[int] = ..., script_memory_bytes: _Optional[int] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., overflow: _Optional[str] = ..., on_enqueue: _Optional[str] = ..., on_failure: _Optional[str] = ...) -> None: ...
+    def __init__(self, visibility_timeout_ms: _Optional[int] = ..., fairness_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., quantum: _Optional[int] = ..., dedup_window_ms: _Optional[int] = ..., throttle_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., cost_header: _Optional[str] = ..., max_attempts: _Optional[int] = ..., retry_delay_ms: _Optional[int] = ..., retry_backoff: _Optional[float] = ..., retry_max_delay_ms: _Optional[int] = ..., retry_jitter: _Optional[float] = ..., script: _Optional[str] = ..., script_timeout_ms: _Optional[int] = ..., script_memory_bytes: _Optional[int] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., overflow: _Optional[_Union[Overflow, str]] = ..., on_enqueue: _Optional[str] = ..., on_failure: _Optional[str] = ...) -> None: ...
 
 class HeaderNames(_message.Message):
     __slots__ = ("names",)
@@ -1023,15 +1060,15 @@ class AuditEntry(_message.Message):
     principal: str
     key_id: str
     peer: str
-    resource_kind: str
+    resource_kind: AuditResource
     resource: str
     outcome: str
-    stage: str
+    stage: AuditStage
     count: int
     times: int
     began_seq: int
     changes: _containers.RepeatedCompositeFieldContainer[AuditChange]
-    def __init__(self, seq: _Optional[int] = ..., at_ns: _Optional[int] = ..., action: _Optional[str] = ..., principal: _Optional[str] = ..., key_id: _Optional[str] = ..., peer: _Optional[str] = ..., resource_kind: _Optional[str] = ..., resource: _Optional[str] = ..., outcome: _Optional[str] = ..., stage: _Optional[str] = ..., count: _Optional[int] = ..., times: _Optional[int] = ..., began_seq: _Optional[int] = ..., changes: _Optional[_Iterable[_Union[AuditChange, _Mapping]]] = ...) -> None: ...
+    def __init__(self, seq: _Optional[int] = ..., at_ns: _Optional[int] = ..., action: _Optional[str] = ..., principal: _Optional[str] = ..., key_id: _Optional[str] = ..., peer: _Optional[str] = ..., resource_kind: _Optional[_Union[AuditResource, str]] = ..., resource: _Optional[str] = ..., outcome: _Optional[str] = ..., stage: _Optional[_Union[AuditStage, str]] = ..., count: _Optional[int] = ..., times: _Optional[int] = ..., began_seq: _Optional[int] = ..., changes: _Optional[_Iterable[_Union[AuditChange, _Mapping]]] = ...) -> None: ...
 
 class AuditChange(_message.Message):
     __slots__ = ("name", "before", "after")

@@ -2,12 +2,39 @@ import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class CredentialKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CREDENTIAL_KIND_UNSPECIFIED: _ClassVar[CredentialKind]
+    CREDENTIAL_KIND_KEY: _ClassVar[CredentialKind]
+    CREDENTIAL_KIND_CERTIFICATE: _ClassVar[CredentialKind]
+    CREDENTIAL_KIND_TOKEN: _ClassVar[CredentialKind]
+
+class CertificateField(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CERTIFICATE_FIELD_UNSPECIFIED: _ClassVar[CertificateField]
+    CERTIFICATE_FIELD_DN: _ClassVar[CertificateField]
+    CERTIFICATE_FIELD_CN: _ClassVar[CertificateField]
+    CERTIFICATE_FIELD_DNS: _ClassVar[CertificateField]
+    CERTIFICATE_FIELD_URI: _ClassVar[CertificateField]
+    CERTIFICATE_FIELD_EMAIL: _ClassVar[CertificateField]
+CREDENTIAL_KIND_UNSPECIFIED: CredentialKind
+CREDENTIAL_KIND_KEY: CredentialKind
+CREDENTIAL_KIND_CERTIFICATE: CredentialKind
+CREDENTIAL_KIND_TOKEN: CredentialKind
+CERTIFICATE_FIELD_UNSPECIFIED: CertificateField
+CERTIFICATE_FIELD_DN: CertificateField
+CERTIFICATE_FIELD_CN: CertificateField
+CERTIFICATE_FIELD_DNS: CertificateField
+CERTIFICATE_FIELD_URI: CertificateField
+CERTIFICATE_FIELD_EMAIL: CertificateField
 
 class WhoAmIRequest(_message.Message):
     __slots__ = ()
@@ -27,11 +54,11 @@ class WhoAmIResponse(_message.Message):
     key_id: str
     roles: _containers.RepeatedScalarFieldContainer[str]
     grants: _containers.RepeatedScalarFieldContainer[str]
-    recognised_by: str
+    recognised_by: CredentialKind
     credential: str
     expires_at: _timestamp_pb2.Timestamp
     certificate_names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, principal: _Optional[str] = ..., key_id: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., recognised_by: _Optional[str] = ..., credential: _Optional[str] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_names: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, principal: _Optional[str] = ..., key_id: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., recognised_by: _Optional[_Union[CredentialKind, str]] = ..., credential: _Optional[str] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class KeyInfo(_message.Message):
     __slots__ = ("id", "principal", "created_at", "expires_at", "last_used_at")
@@ -113,11 +140,11 @@ class CertificateRule(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     id: str
-    field: str
+    field: CertificateField
     pattern: str
     principal: str
     created_at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., field: _Optional[str] = ..., pattern: _Optional[str] = ..., principal: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., field: _Optional[_Union[CertificateField, str]] = ..., pattern: _Optional[str] = ..., principal: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class AddCertificateRuleRequest(_message.Message):
     __slots__ = ("principal", "roles", "field", "pattern", "first")
@@ -128,10 +155,10 @@ class AddCertificateRuleRequest(_message.Message):
     FIRST_FIELD_NUMBER: _ClassVar[int]
     principal: str
     roles: _containers.RepeatedScalarFieldContainer[str]
-    field: str
+    field: CertificateField
     pattern: str
     first: bool
-    def __init__(self, principal: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., field: _Optional[str] = ..., pattern: _Optional[str] = ..., first: _Optional[bool] = ...) -> None: ...
+    def __init__(self, principal: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., field: _Optional[_Union[CertificateField, str]] = ..., pattern: _Optional[str] = ..., first: _Optional[bool] = ...) -> None: ...
 
 class AddCertificateRuleResponse(_message.Message):
     __slots__ = ("rule",)

@@ -62,6 +62,8 @@ class Channel:
         self.credentials: Callable[[], Metadata] = tuple
         #: Told of each call that the server ends with an error.
         self.on_refused: Callable[[RpcError], None] | None = None
+        #: Told of the trailing metadata of each call that ends well, if it has any.
+        self.on_answered: Callable[[Metadata], None] | None = None
 
     def unary_unary(
         self,
@@ -149,6 +151,7 @@ class Channel:
             block += encode(status.write_metadata(metadata))
         call = ClientCall(self.loop, block, serialize, deserialize)
         call.on_refused = self.on_refused
+        call.on_answered = self.on_answered
         if timeout is not None:
             call.expire_after(timeout)
         return call
@@ -221,6 +224,7 @@ class Channel:
             self._fail_waiting(failure)
             return
         if protocol.connection.closed:  # it was lost before this turn, when `_lost` did not know it yet
+            self._addresses.leave(address)
             self._fail_waiting(self._why_lost(protocol))
             return
         self._current = protocol
@@ -271,6 +275,7 @@ class Channel:
             failure = protocol.connection.failure
             insecure = failure is not None and failure.code == frames.INADEQUATE_SECURITY
             if insecure or not protocol.connection.peer.received:  # trying again at once would not end
+                self._addresses.leave(self._addresses.current)  # whoever takes connections there is no server
                 self._fail_waiting(self._why_lost(protocol))
         self._begin_waiting()
 

@@ -49,6 +49,7 @@ class ClientCall:
         "_trailing",
         "_trouble",
         "_waiters",
+        "on_answered",
         "on_refused",
         "on_writable",
     )
@@ -77,6 +78,8 @@ class ClientCall:
         self.on_writable: Callable[[], None] | None = None
         #: Told of the status with which the server ended the call, before anybody else is.
         self.on_refused: Callable[[RpcError], None] | None = None
+        #: Told of the trailing metadata of a call that ended well, if it has any.
+        self.on_answered: Callable[[Metadata], None] | None = None
 
     # For callers.
 
@@ -244,6 +247,8 @@ class ClientCall:
             error = None if code is StatusCode.OK else RpcError(code, details, self._trailing)
             if error is not None and self.on_refused is not None:
                 self.on_refused(error)
+            elif error is None and self._trailing and self.on_answered is not None:
+                self.on_answered(self._trailing)
             self._finish(error)
 
     def _readable(self) -> None:

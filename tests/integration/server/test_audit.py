@@ -6,6 +6,7 @@ import grpc
 import pytest
 
 from fila.broker import operators
+from fila.client.enums import name_of
 from fila.server.refusals import MOST
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import auth_pb2
@@ -19,7 +20,10 @@ async def entries(peer, metadata=(), **request):
 
 
 async def stages(peer, metadata=()):
-    return [(each.stage, each.outcome, each.count) for each in await entries(peer, metadata, action="Purge")]
+    return [
+        (name_of(pb.AuditStage, each.stage), each.outcome, each.count)
+        for each in await entries(peer, metadata, action="Purge")
+    ]
 
 
 async def filled(peer, count=1_000):
@@ -84,8 +88,19 @@ class TestSweeps:
             two = await key(peer, "two", "admin", one)
             cursor = (await peer.admin.Purge(purge(100), metadata=one)).cursor
             await peer.admin.Purge(purge(50, cursor, final=True), metadata=two)
-            told = [(each.principal, each.stage, each.count) for each in await entries(peer, one, action="Purge")]
+            told = [
+                (each.principal, name_of(pb.AuditStage, each.stage), each.count)
+                for each in await entries(peer, one, action="Purge")
+            ]
             assert told == [("one", "begin", 0), ("two", "begin", 0), ("two", "end", 50)]
+
+    async def test_nobody_goes_on_with_one_that_asked_for_other_messages(self, serve):
+        async with serve() as peer:
+            await filled(peer)
+            cursor = (await peer.admin.Purge(purge(100))).cursor
+            other = pb.MessageFilter(max_age_ms=3_600_000)
+            await peer.admin.Purge(purge(50, cursor, final=True, filter=other))
+            assert await stages(peer) == [("begin", "ok", 0), ("begin", "ok", 0), ("end", "ok", 50)]
 
     async def test_a_call_that_is_cancelled_is_told_with_what_it_has_done(self, serve):
         async with serve() as peer:

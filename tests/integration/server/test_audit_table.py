@@ -70,7 +70,7 @@ CALLS = {
     "ListKeys": {},
     "RotateKey": {"key_id": "KEY"},
     "RevokeKey": {"key_id": "KEY"},
-    "AddCertificateRule": {"field": "cn", "pattern": "shop", "principal": "shop"},
+    "AddCertificateRule": {"field": "CERTIFICATE_FIELD_CN", "pattern": "shop", "principal": "shop"},
     "ListCertificateRules": {},
     "RemoveCertificateRule": {"id": "RULE"},
     "DeletePrincipal": {"name": "shop"},

@@ -7,6 +7,7 @@ from datetime import timedelta
 import grpc
 import pytest
 
+from fila.client.enums import name_of, number_of
 from fila.v1 import auth_pb2, service_pb2
 from fila.v1.auth_pb2_grpc import FilaAuthStub
 from fila.v1.service_pb2_grpc import FilaServiceStub
@@ -41,9 +42,12 @@ async def with_admin(serve, authority, client_auth="optional"):
         yield peer
 
 
+FIELDS = {name: number_of(auth_pb2.CertificateField, name) for name in ("dn", "cn", "dns", "uri", "email")}
+
+
 async def add(peer, principal, pattern, *, field="cn", roles=(), first=False):
     request = auth_pb2.AddCertificateRuleRequest(
-        principal=principal, field=field, pattern=pattern, roles=roles, first=first
+        principal=principal, field=FIELDS.get(field, 99), pattern=pattern, roles=roles, first=first
     )
     return (await peer.auth.AddCertificateRule(request, metadata=peer.root)).rule
 
@@ -64,7 +68,7 @@ async def test_a_certificate_is_who_the_first_rule_says(serve, authority):
         assert [rule.id for rule in rules.rules] == [exact.id, late.id]
         async with as_client(peer, authority, "billing", uri="spiffe://acme/billing") as channel:
             me = await who(channel)
-            assert (me.principal, me.recognised_by, me.credential, me.key_id) == (
+            assert (me.principal, name_of(auth_pb2.CredentialKind, me.recognised_by), me.credential, me.key_id) == (
                 "billing",
                 "certificate",
                 exact.id,
@@ -88,7 +92,7 @@ async def test_a_key_beside_a_certificate_decides_alone(serve, authority):
         async with as_client(peer, authority, "eve") as channel:
             assert (await who(channel)).principal == "eve"
             me = await who(channel, peer.root)
-            assert (me.principal, me.recognised_by) == ("root", "key")
+            assert (me.principal, name_of(auth_pb2.CredentialKind, me.recognised_by)) == ("root", "key")
             for wrong in (bearer("fila_x_y"), [("authorization", "Basic x")], [("authorization", "")]):
                 assert (await refusal(who(channel, wrong)))[0] is NOBODY
 
@@ -108,7 +112,7 @@ async def test_without_keys_whoever_has_a_required_certificate_may_do_everything
     async with serve(**options) as peer:
         await peer.create()
         me = await who(peer.channel)
-        assert (me.principal, me.recognised_by) == ("", "")
+        assert (me.principal, name_of(auth_pb2.CredentialKind, me.recognised_by)) == ("", "")
         assert "cn:anybody" in me.certificate_names
         code, text = await refusal(add_without_key(peer))
         assert code is FAILED
@@ -116,7 +120,7 @@ async def test_without_keys_whoever_has_a_required_certificate_may_do_everything
 
 
 async def add_without_key(peer):
-    request = auth_pb2.AddCertificateRuleRequest(principal="x", field="cn", pattern="x")
+    request = auth_pb2.AddCertificateRuleRequest(principal="x", field=FIELDS["cn"], pattern="x")
     return await FilaAuthStub(peer.channel).AddCertificateRule(request)
 
 

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import sys
+import threading
 import time
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from structlog.testing import capture_logs
 
+from fila.client.enums import name_of
 from fila.server.tokens import key_source, verifier
 from fila.settings import SettingsError
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
@@ -60,7 +62,11 @@ async def test_a_token_says_who_one_is(serve, tmp_path):
     async with trusting(serve, tmp_path) as peer:
         for signer in (ONE, RSA):
             me = await who(peer, signer.token(groups=["out", "unheard-of"]))
-            assert (me.principal, me.recognised_by, me.credential) == ("jwt:alice", "token", signer.kid)
+            assert (me.principal, name_of(auth_pb2.CredentialKind, me.recognised_by), me.credential) == (
+                "jwt:alice",
+                "token",
+                signer.kid,
+            )
             assert list(me.roles) == ["producer"]
             assert me.expires_at.seconds > time.time()
 
@@ -97,7 +103,7 @@ async def test_with_a_provider_nobody_is_let_in_unknown_and_keys_work_too(serve,
             assert await outcome(peer.channel, method, "mail", None) is NOBODY, method
         create = auth_pb2.CreateKeyRequest(principal="keeper", roles=["admin"])
         made = await peer.auth.CreateKey(create, metadata=peer.root)
-        assert (await who(peer, made.token)).recognised_by == "key"
+        assert (await who(peer, made.token)).recognised_by == auth_pb2.CREDENTIAL_KIND_KEY
 
 
 async def test_a_principal_with_keys_is_not_one_of_a_token(serve, tmp_path):
@@ -352,6 +358,31 @@ async def test_a_token_of_a_new_key_makes_the_server_look_for_it_and_the_call_wa
             assert (await who(peer, ONE.token())).credential == "one"
             provider.document = jwks(ONE, TWO)
             assert (await who(peer, TWO.token())).credential == "two"
+
+
+async def test_a_key_that_is_published_during_a_fetch_is_found(serve, monkeypatch):
+    """That fetch may bring the keys of before: the call waits for another one."""
+    monkeypatch.setattr(key_source, "SOONEST_S", 0.1)
+    begun, released = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def late(handler):
+        document, provider.answer = provider.document, None
+        loop.call_soon_threadsafe(begun.set)
+        released.wait(30)
+        handler.send(document)
+
+    with jwks_server(ONE) as provider:
+        async with by_address(serve, provider.url) as peer:
+            provider.answer = late
+            unknown = asyncio.create_task(refusal(who(peer, Signer("unknown").token())))
+            await begun.wait()
+            provider.document = jwks(ONE, TWO)
+            known = asyncio.create_task(who(peer, TWO.token()))
+            await eventually(lambda: _true(len(peer.server._tokens._source._waiting) == 2))
+            released.set()
+            assert (await known).credential == "two"
+            assert (await unknown)[0] is NOBODY
 
 
 async def test_invented_keys_do_not_make_the_server_ask_more_often(serve, monkeypatch):

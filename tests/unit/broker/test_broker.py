@@ -12,6 +12,7 @@ from fila.broker.grants import token_text
 from fila.broker.journal import Journal
 from fila.broker.records import READ_BYTES
 from fila.broker.recovery import recover
+from fila.broker.scripts import Scripting
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.errors import QueueNotFound, ShuttingDown, StoreFailed
 from fila.storage.memory import MemoryStorage
@@ -28,16 +29,14 @@ class Clock:
         return self.now
 
 
-def on_a_loop(scenario):
+def on_a_loop(scenario, scripting=None):
     """Run a test with a broker on a loop of its own."""
 
     def test():
         async def run():
             store, clock = WatchedStore(MemoryStorage()), Clock()
-            engine = Engine(
-                recover(store, NODE, LimitsConfig()), store, SchedulerConfig(), Journal(store, JournalConfig())
-            )
-            broker = Broker(engine, store, clock)
+            state = recover(store, NODE, LimitsConfig(), scripting)
+            broker = Broker(Engine(state, store, SchedulerConfig(), Journal(store, JournalConfig())), store, clock)
             await broker.create_queue(queue_record("q"))
             await scenario(broker, store, clock)
 
@@ -175,6 +174,35 @@ async def test_a_delay_ends_without_a_command(broker, store, clock):
     assert not waiting.done()
     clock.now += 20 * MS
     assert len((await waiting).members) == 1
+
+
+class HookClock:
+    """Stands still, and is moved at one of the looks at it."""
+
+    def __init__(self):
+        self.now = self.looks = 0
+
+    def __call__(self):
+        self.looks -= 1
+        if self.looks == 0:
+            self.now += 1000 * MS
+        return self.now
+
+
+@pytest.mark.parametrize("look", range(1, 13))
+def test_a_message_that_waits_for_its_hook_needs_nothing_else_to_come(look):
+    """The time for hooks may come at any moment: also while the broker works out how long to sleep."""
+    clock = HookClock()
+
+    async def scenario(broker, store, _):
+        script = "function on_enqueue(message) return {fairness_key = 'k'} end"
+        await broker.create_queue(queue_record("slow", script=script))
+        broker.state.scripts.budget.spend(6 * MS)
+        clock.looks = look
+        await broker.enqueue([incoming("slow")])
+        assert clock.looks <= 0
+
+    on_a_loop(scenario, Scripting(clock_ns=clock))()
 
 
 @on_a_loop

@@ -103,6 +103,19 @@ def test_whoever_needs_no_hook_is_answered_at_once():
     assert not slow
 
 
+def test_while_the_store_stalls_nobody_wakes_up_to_ask_hooks():
+    driver = made(Clock())
+    driver.create("slow", script=BY_TENANT)
+    driver.create("plain")
+    send(driver, batch("slow", 400))
+    send(driver, batch("plain", 1))
+    driver.store.stalls = 7
+    for _ in range(7):
+        driver.tick()
+    assert driver.engine.hooks_wait_ns(driver.now) == 64 * MS
+    assert driver.engine.hooks_wait_ns(driver.now + 64 * MS) < 64 * MS
+
+
 def test_a_long_line_of_one_queue_does_not_hold_up_anothers():
     driver = made(Clock())
     for name in ("slow", "quick"):

@@ -282,6 +282,15 @@ class TestDropping:
         assert death_of(driver.store, "q.dlq", seqs[0]).record.reason == "max_bytes"
         assert refused(driver.enqueue(incoming("q", b"x" * 13))) == [True], "it would not fit into an empty queue"
 
+    def test_each_message_is_said_to_go_for_the_limit_that_it_is_over(self):
+        driver = Driver()
+        driver.create("q", max_depth=3, max_bytes=10, overflow="drop-oldest")
+        seqs = send(driver, *"aaaa")
+        driver.settle_down()
+        assert sorted(messages_of(driver.queue("q.dlq"))) == seqs[:2]
+        reasons = [death_of(driver.store, "q.dlq", seq).record.reason for seq in seqs[:2]]
+        assert reasons == ["max_depth", "max_bytes"]
+
     def test_takes_the_history_of_a_message_along(self, driver):
         consumer = driver.join("q", max_in_flight=1)
         (first,) = send(driver, "a")

@@ -101,6 +101,19 @@ class TestWalking:
         walk = Search(driver.store, driver.queue("q"), Query(error="x"))
         assert sum(1 for _ in walk.next(9, 1 << 30)) >= 5
 
+    def test_misses_no_message_of_a_small_queue_that_moves_meanwhile(self, driver):
+        """A delayed message becomes due in whatever pause there is."""
+        sent = [driver.send("q", headers={"tenant": "a"}), driver.send("q", headers={"tenant": "a"}, delay_ms=500)]
+        walk = Search(driver.store, driver.queue("q"), Query(seqs=frozenset(sent[1:])), read=True).next(9, 1 << 30)
+        found = None
+        while found is None:
+            try:
+                next(walk)
+                driver.advance(600)
+            except StopIteration as end:
+                found = end.value
+        assert [match.location.seq for match in found] == sent[1:]
+
     def test_survives_what_happens_meanwhile(self, driver, monkeypatch):
         monkeypatch.setattr(search, "PAUSE_AFTER", 1)
         sent = [driver.send("q", headers={"tenant": str(number)}) for number in range(20)]

@@ -2,13 +2,14 @@
 
 import gc
 from contextlib import suppress
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.core.errors import InvalidArgument
-from fila.core.throttle import EVERYTHING, MANY_DEAD, Limit, ThrottleManager, TokenBucket
+from fila.core.throttle import EVERYTHING, MANY_DEAD, Figures, Limit, Throttle, ThrottleManager, TokenBucket
 
 SECOND = 1_000_000_000
 MS = 1_000_000
@@ -42,6 +43,36 @@ def test_a_limit_is_read_back_from_its_text(rate, burst, cap):
 def test_a_limit_is_written_in_parts(text, limit):
     """Each part is optional, in any order, with spaces where people put them."""
     assert Limit.parse(text) == limit
+
+
+EVERY_PART = Limit(**{part.name: 4 for part in fields(Limit)})
+"""With every part that there is"""
+
+
+@given(st.integers(1, 9), st.integers(0, 3), st.sampled_from([Limit(rate=0.3), Limit(max_in_flight=3), EVERY_PART]))
+def test_a_refund_undoes_a_charge_exactly(cost, before, limit):
+    """A selection that is put back leaves no trace, whatever had passed before."""
+    throttles = ThrottleManager()
+    throttles.set("k", limit, 0)
+    throttle = throttles.find("k")
+    for _ in range(before):
+        throttle.charge(1, 1)
+    figures = throttle.figures(0)
+    throttle.charge(1, cost)
+    assert all(mine is None or mine != then for mine, then in zip(throttle.figures(0)[:3], figures, strict=False))
+    throttle.refund(cost)
+    assert throttle.figures(0) == figures
+
+
+def test_the_figures_of_a_throttle_are_all_that_it_counts():
+    """So that whatever compares them, such as the tests of rollbacks, compares everything."""
+    counted = {"bucket", "in_flight", "passed", "held_up"}
+    other = {"__weakref__", "_manager", "name", "limit", "cap", "waiting", "alarm"}
+    assert set(Throttle.__slots__) == counted | other
+    assert len(Figures._fields) == len(counted)
+    throttles = ThrottleManager()
+    throttles.set("k", EVERY_PART, 0)
+    assert None not in throttles.find("k").figures(0)
 
 
 def test_whole_numbers_are_written_as_such():

@@ -95,7 +95,7 @@ def test_stats_tell_settings_counters_and_keys():
         script_memory_bytes=1 << 20,
         max_depth=0,
         max_bytes=0,
-        overflow="reject",
+        overflow=pb.OVERFLOW_REJECT,
     )
     assert told.created_at.ToNanoseconds() == START
     assert told.summary == pb.QueueSummary(

@@ -2,16 +2,21 @@
 
 import json
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from fila import QueueConfig, QueueSettings
+from fila.cli import views
+from fila.cli.main import cli
+from fila.console.pages.queue_settings import GROUPS
 from fila.core.errors import InvalidArgument
 from fila.server.queue_settings import HEADERS, NUMBERS, read_settings
 from fila.storage import codec
 from fila.storage.records import QueueRecord
 from fila.v1 import admin_pb2
 
+DOCS = Path(__file__).parents[3] / "docs"
 ON_THE_WIRE = {field.name for field in admin_pb2.QueueConfig.DESCRIPTOR.fields}
 OTHERS = {"throttle_headers", "script", "overflow"}
 """Which have checks of their own"""
@@ -33,10 +38,31 @@ def test_the_sdk_has_every_setting():
     assert {field.name for field in fields(QueueConfig)} >= ON_THE_WIRE - HOOKS
 
 
+def test_the_command_sets_and_shows_every_setting():
+    for name in ("create", "update"):
+        assert {option.name for option in cli.commands["queue"].commands[name].params} >= ON_THE_WIRE
+    assert set(views._CONFIG) == ON_THE_WIRE - HOOKS
+
+
+def test_the_console_edits_every_setting():
+    """Scripts have a page of their own."""
+    edited = {each.name for group in GROUPS.values() for each in group}
+    assert edited == ON_THE_WIRE - HOOKS - {"script"}
+
+
+def test_every_option_of_a_setting_is_on_the_page_of_the_command():
+    page = (DOCS / "cli.md").read_text()
+    options = [option for option in cli.commands["queue"].commands["create"].params if option.name in ON_THE_WIRE]
+    assert [option.opts[0] for option in options if f"`{option.opts[0]}" not in page] == []
+
+
 @pytest.mark.parametrize(
     "config, told",
     [
-        (admin_pb2.QueueConfig(overflow="explode"), 'overflow must be "reject" or "drop-oldest", not "explode"'),
+        *[
+            (admin_pb2.QueueConfig(overflow=one), f"overflow is {one}, which is no Overflow of a request")
+            for one in (0, 99)
+        ],
         (admin_pb2.QueueConfig(max_depth=1 << 60), "max_depth must be from 0 to 9007199254740992"),
         (admin_pb2.QueueConfig(max_bytes=1 << 60), "max_bytes must be from 0 to 9007199254740992"),
     ],

@@ -9,6 +9,7 @@ from fila.broker.commands import Parting, UpdateQueue
 from fila.broker.queue import Counters
 from fila.core.ledger import SAMPLE
 from fila.core.throttle import Limit
+from fila.metrics.metric import MetricType
 from fila.telemetry import catalog
 from fila.telemetry.keys import OTHER, WINDOW_NS, fair_shares
 from fila.telemetry.watch import STEP, Bounds, Watch
@@ -40,6 +41,24 @@ def test_every_metric_is_in_the_catalog_once():
     metrics = [value for value in vars(catalog).values() if isinstance(value, catalog.Metric)]
     assert set(metrics) | set(catalog.MESSAGES.values()) == set(catalog.CATALOG)
     assert len({metric.name for metric in catalog.CATALOG}) == len(catalog.CATALOG)
+
+
+def test_ages_do_not_add_up():
+    """Of queues that are told together the oldest counts."""
+    ages = [metric for metric in catalog.CATALOG if metric.type is MetricType.GAUGE and metric.unit == "s"]
+    assert [metric.name for metric in ages if metric.labels == ("queue_id",) and metric.adds_up] == []
+
+
+def test_of_what_does_not_add_up_the_greatest_is_told():
+    driver = Driver()
+    for name, most in (("one", 4), ("two", 2)):
+        fair(driver, name, max_depth=most)
+        driver.send(name, headers={"key": "a"})
+        driver.now += SECOND
+    watch = watch_of(driver, queues=0)
+    assert told(watch, catalog.OLDEST) == {(OTHER,): 2}
+    assert told(watch, catalog.USED) == {(OTHER,): 0.5}
+    assert told(watch, catalog.DEPTH) == {(OTHER,): 2}
 
 
 def test_the_oldest_age_is_that_of_the_oldest_message_that_could_go_out():
@@ -197,6 +216,23 @@ def test_queues_without_a_name_are_told_together_and_never_count_backwards():
     driver.delete("idle")
     assert told(watch, enqueued) == {("busy",): 9, (OTHER,): 6}
     assert told(watch, catalog.DEPTH) == {("busy",): 9, (OTHER,): 3}
+
+
+def test_a_figure_of_a_queue_may_have_a_second_label_and_is_summed_by_it_too():
+    """As any other figure: a line in `_measure`, also for queues that have no series of their own."""
+    driver = Driver()
+    for name in ("busy", "idle", "idler"):
+        fair(driver, name)
+        parts = driver.queue(name).ledger.sums.parts
+        parts["retry"], parts["delay"] = 2 * SECOND, len(name) * SECOND
+    send(driver, "busy", a=9)
+    watch = watch_of(driver, queues=1)
+    first = told(watch, catalog.WAIT_PARTS)
+    assert first["busy", "retry"] == 2
+    assert (first[OTHER, "retry"], first[OTHER, "delay"]) == (4, 4 + 5)
+    driver.delete("idler")
+    assert told(watch, catalog.WAIT_PARTS)[OTHER, "delay"] == 4 + 5
+    assert {len(labels) for labels in first} == {len(catalog.WAIT_PARTS.labels)}
 
 
 def test_a_queue_that_is_made_again_counts_from_nothing():

@@ -7,7 +7,8 @@
 | token of an unknown key | read again, if it has changed | fetched at once, or `SOONEST_S` after the last time |
 | when that fails | the keys that were there stay in use, and the log says why | the same; again after `SOONEST_S` |
 
-Keys are fetched in a thread, and one at a time: the event loop never waits for the provider.
+Keys are fetched in a thread, and one at a time: the event loop never waits for the provider. A fetch that is under way
+when the token of an unknown key comes may bring the keys of before that one was published: then the next one counts.
 """
 
 import asyncio
@@ -54,8 +55,10 @@ class KeySource(Protocol):
     def renew(self) -> None:
         """Look for other keys as soon as that is allowed."""
 
-    async def renewed(self) -> None:
-        """Wait until other keys were looked for, if that is to be soon."""
+    async def renewed(self) -> bool:
+        """Wait until other keys were looked for, if that is to be soon. Returns False when that had begun before the
+        call: a key that was published meanwhile is found the next time.
+        """
 
 
 class FileKeys:
@@ -93,8 +96,9 @@ class FileKeys:
         else:
             self.on_change()
 
-    async def renewed(self) -> None:
+    async def renewed(self) -> bool:
         self.renew()
+        return True
 
     def _take_up(self) -> None:
         self._stamp = stamp_of(self._path)  # before it is read: a change meanwhile is seen the next time
@@ -133,11 +137,14 @@ class UrlKeys:
     def renew(self) -> None:
         self._due = 0.0
 
-    async def renewed(self) -> None:
-        if len(self._waiting) < MAX_WAITING:
-            self.renew()
-            self.look_after()
-            await self._next()
+    async def renewed(self) -> bool:
+        if len(self._waiting) >= MAX_WAITING:
+            return True
+        under_way = self._fetching
+        self.renew()
+        self.look_after()
+        await self._next()
+        return not under_way
 
     async def _next(self) -> None:
         """Wait for the end of a fetch, but not for ever: the look-up of a name may hang."""
