@@ -43,6 +43,7 @@ from fila.client.hook_trials import EnqueueDecision, FailureDecision, HookTrial
 from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, JournalOptions, JournalReader
 from fila.client.message import AsyncConsumeMessage, ConsumeMessage, DeadLetter, FailedAttempt, ReadMessage
 from fila.client.peek import MessageFilter, PeekedMessage, PeekPage
+from fila.client.producer import DuplicateId
 from fila.client.queues import QueueConfig, QueueInfo, QueueSettings
 from fila.client.read_queue import ReadOptions
 from fila.client.server_info import Description, ServerInfo, ServerStore, ServerTls
@@ -89,6 +90,7 @@ __all__ = [
     "ConsumerStats",
     "DeadLetter",
     "Description",
+    "DuplicateId",
     "EnqueueDecision",
     "EnqueueManyError",
     "Explanation",

@@ -4,18 +4,16 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 from fila.client.admin import AsyncAdmin
 from fila.client.admin_service import AdminService
-from fila.client.api_key import ApiKey, warn_of_plaintext
-from fila.client.arguments import addresses_of
 from fila.client.auth import Auth
 from fila.client.bulk import Bulk
 from fila.client.consume_stream import ConsumeStream
 from fila.client.consumer import AsyncConsumer
 from fila.client.encoding import Chunk, OutgoingMessage, encode
+from fila.client.endpoint import endpoint_of
 from fila.client.errors import ClientClosedError, FilaError
 from fila.client.groups import AsyncGroup
 from fila.client.journal import AsyncJournalReader, JournalBatch, JournalEntry, JournalOptions, journal_request
@@ -34,7 +32,7 @@ from fila.client.settlements import (
     reject,
     release,
 )
-from fila.client.tls import TLS, client_tls
+from fila.client.tls import TLS
 from fila.client.transactions import AsyncTransaction
 
 
@@ -62,10 +60,7 @@ class AsyncClient(AsyncAdmin):
         api_key_file: str | Path | None = None,
         tls: TLS | bool | None = None,
     ) -> None:
-        self._key = ApiKey(api_key, api_key_file)
-        self._tls = client_tls(tls)
-        self._addresses = addresses_of(addr)
-        warn_of_plaintext(self._addresses, self._key, secure=self._tls is not None)
+        self._endpoint = endpoint_of(addr, api_key, api_key_file, tls)
         self._timeout = timeout
         self._opened: Session | None = None
         self._closed = False
@@ -73,9 +68,7 @@ class AsyncClient(AsyncAdmin):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -224,7 +217,8 @@ class AsyncClient(AsyncAdmin):
         if self._closed:
             raise ClientClosedError("the client is closed")
         if self._opened is None:
-            self._opened = Session(self._addresses, self._timeout, self._key, self._tls)
+            addresses, key, tls = self._endpoint
+            self._opened = Session(addresses, self._timeout, key, tls)
         return self._opened
 
     def _send(self, chunk: Chunk) -> asyncio.Future[list[str | FilaError]]:

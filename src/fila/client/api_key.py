@@ -61,7 +61,7 @@ class ApiKey:
         return "ApiKey(...)" if self._metadata else "ApiKey()"
 
 
-def warn_of_plaintext(addresses: Addresses, key: ApiKey, *, secure: bool) -> None:
+def warn_of_plaintext(addresses: Addresses, key: ApiKey, *, secure: bool, stacklevel: int) -> None:
     """A key that leaves the machine without TLS can be read and used by whoever is on the path."""
     if secure or not key.metadata():
         return
@@ -69,7 +69,7 @@ def warn_of_plaintext(addresses: Addresses, key: ApiKey, *, secure: bool) -> Non
     far = next((host for host in hosts if host != "localhost" and not is_loopback(host)), None)
     if far is not None:
         warnings.warn(
-            f"the API key travels to {far} in plaintext: use TLS (tls=..., --tls-ca or FILA_TLS)", stacklevel=3
+            f"the API key travels to {far} in plaintext: use TLS (tls=..., --tls-ca or FILA_TLS)", stacklevel=stacklevel
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from fila.client.enums import names_of, number_of
 from fila.client.errors import InvalidArgumentError
 from fila.wire.addresses import Addresses
 
@@ -36,6 +37,14 @@ def known_names(noun: str, given: Iterable[str], known: Iterable[str]) -> None:
             near = get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]}?" if near else f"valid names are {', '.join(names)}"
             raise InvalidArgumentError(f"unknown {noun} {name}: {hint}")
+
+
+def chosen(name: str, enum: Any, value: str) -> Any:
+    """The number of a word. Raises InvalidArgumentError, with all words that there are, for one that is none."""
+    try:
+        return number_of(enum, value)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{name} must be one of {', '.join(names_of(enum))}, not {value!r}") from error
 
 
 def several(name: str, value: Iterable[str]) -> list[str]:

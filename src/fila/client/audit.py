@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 from fila.client.admin_service import AdminCalls, AdminService
 from fila.client.arguments import known_names, made
 from fila.client.backoff import Backoff
+from fila.client.enums import name_of
 from fila.client.errors import FilaTimeoutError, UnavailableError
 from fila.v1 import admin_pb2
 
@@ -141,10 +142,10 @@ def _read(entry: admin_pb2.AuditEntry) -> AuditEntry:
         principal=entry.principal,
         key_id=entry.key_id,
         peer=entry.peer,
-        resource_kind=entry.resource_kind,
+        resource_kind=name_of(admin_pb2.AuditResource, entry.resource_kind),
         resource=entry.resource,
         outcome=entry.outcome,
-        stage=entry.stage,
+        stage=name_of(admin_pb2.AuditStage, entry.stage),
         count=entry.count,
         times=entry.times,
         began_seq=entry.began_seq,

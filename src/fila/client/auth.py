@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.client.admin_service import moment
-from fila.client.arguments import known_names, made, several
+from fila.client.arguments import chosen, known_names, made, several
 from fila.client.connection import Connection
+from fila.client.enums import name_of
 from fila.client.loop_thread import LoopThread
 from fila.v1 import auth_pb2 as pb
 
@@ -103,7 +104,7 @@ class Auth:
             response.key_id,
             tuple(response.roles),
             tuple(response.grants),
-            response.recognised_by,
+            name_of(pb.CredentialKind, response.recognised_by),
             response.credential,
             _optional(response, "expires_at", response.expires_at),
             tuple(response.certificate_names),
@@ -146,7 +147,7 @@ class Auth:
             pb.AddCertificateRuleRequest,
             principal=principal,
             roles=several("roles", roles),
-            field=field,
+            field=chosen("field", pb.CertificateField, field),
             pattern=pattern,
             first=first,
         )
@@ -260,7 +261,9 @@ class BlockingAuth:
 
 
 def _rule(rule: pb.CertificateRule) -> CertificateRuleInfo:
-    return CertificateRuleInfo(rule.id, rule.field, rule.pattern, rule.principal, moment(rule.created_at))
+    return CertificateRuleInfo(
+        rule.id, name_of(pb.CertificateField, rule.field), rule.pattern, rule.principal, moment(rule.created_at)
+    )
 
 
 def _key(key: pb.KeyInfo) -> KeyInfo:

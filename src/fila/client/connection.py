@@ -11,14 +11,14 @@ from typing import Any, Final, Protocol, TypeVar
 
 from fila.client.api_key import ApiKey
 from fila.client.errors import ClientClosedError, FilaError, details_of, from_rpc
-from fila.client.owner import MAX_HOPS, follow
+from fila.client.owner import MAX_HOPS, MOVE_EVERY_S, follow, owner_in
 from fila.client.stubs import unary_methods
 from fila.v1 import admin_pb2, errors_pb2, service_pb2
 from fila.wire.addresses import Addresses
 from fila.wire.channel import Channel
 from fila.wire.client_call import ClientCall
 from fila.wire.limits import Limits
-from fila.wire.status import RpcError, StatusCode, TlsFailed, UnreadableResponse
+from fila.wire.status import Metadata, RpcError, StatusCode, TlsFailed, UnreadableResponse
 from fila.wire.tls_context import ClientTls
 
 #: The largest request and response. The broker accepts requests of this size.
@@ -79,6 +79,8 @@ class Connection:
         self._closed = False
         self._channel = Channel(addresses, LIMITS, tls=tls)
         self._channel.on_refused = self._refused
+        self._channel.on_answered = self._passed_on
+        self._moved_at = -MOVE_EVERY_S
         if key is not None:
             self._channel.credentials = key.metadata
         self.open_enqueue: Callable[[], ClientCall] = self._channel.stream_stream(ENQUEUE_STREAM)
@@ -145,6 +147,14 @@ class Connection:
     def _refused(self, error: RpcError) -> None:
         if follow(self._addresses, error):
             self._channel.move()
+
+    def _passed_on(self, trailers: Metadata) -> None:
+        """The member that answered may have asked another one: the next calls go there."""
+        owner, now = owner_in(trailers), asyncio.get_running_loop().time()
+        if owner and owner != self._addresses.current and now - self._moved_at >= MOVE_EVERY_S:
+            self._moved_at = now
+            if self._addresses.follow(owner):
+                self._channel.move()
 
     def translated(self, error: RpcError) -> FilaError:
         translated = from_rpc(error)

@@ -88,9 +88,9 @@ class ConsumeStream(Generic[D]):
         return len(self._messages)
 
     async def visibility_timeout_s(self) -> float:
-        """The queue's visibility timeout, once the broker has told it. 0 when the stream has ended."""
+        """The visibility timeout of the queue, once the broker has told it. 0: the stream ended and holds nothing."""
         await self._opened.wait()
-        return 0.0 if self._ended else self._visibility_s
+        return 0.0 if self._ended and not self._in_flight.holds(self) else self._visibility_s
 
     async def stays_for(self, seconds: float) -> bool:
         """Wait for so long. Returns False as soon as the broker tells another visibility timeout."""
@@ -170,6 +170,20 @@ class ConsumeStream(Generic[D]):
         self._report()
         for message in self._take_back():
             self._in_flight.forget(message.queue, message.lease_id, (message.id,))
+        call.end()
+
+    def stop(self) -> None:
+        """Receive no more, and give prefetched messages back. What the application was handed stays its own."""
+        call = self._call
+        if call is None or not call.has_room:
+            self.close()  # there is no stream, and so no lease that could be kept
+            return
+        self._report()
+        self._ended = True
+        for message in self._take_back():
+            self._in_flight.forget(message.queue, message.lease_id, (message.id,))
+        self._resumed.set()
+        self._tell()
         call.end()
 
     def close(self) -> None:

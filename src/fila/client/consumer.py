@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from fila.client.consume_stream import ConsumeStream
@@ -63,6 +62,14 @@ class Consumer(Generic[T]):
         """How many messages are prefetched and not taken."""
         return self._stream.waiting
 
+    def stop(self) -> None:
+        """Receive no more, and let the application finish: it can settle what it holds, with its leases extended.
+
+        What it was never handed goes back to the queue at once, without an attempt counted. Then there is no more to
+        iterate over.
+        """
+        self._thread.finish(lambda: self._session.stopped_gently(self._stream))
+
     def close(self) -> None:
         """End the consumer. The broker takes unsettled messages back, and counts an attempt for those handed out."""
         self._thread.finish(lambda: self._session.stopped(self._stream))
@@ -70,9 +77,7 @@ class Consumer(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -111,6 +116,14 @@ class AsyncConsumer(Generic[T]):
             if await written:
                 return taken
 
+    async def stop(self) -> None:
+        """Receive no more, and let the application finish: it can settle what it holds, with its leases extended.
+
+        What it was never handed goes back to the queue at once, without an attempt counted. Then there is no more to
+        iterate over.
+        """
+        await self._session.stopped_gently(self._stream)
+
     async def aclose(self) -> None:
         """End the consumer. The broker takes unsettled messages back, and counts an attempt for those handed out."""
         await self._session.stopped(self._stream)
@@ -118,9 +131,7 @@ class AsyncConsumer(Generic[T]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def __del__(self) -> None:

@@ -18,8 +18,15 @@ def name_of(enum: Any, number: int) -> str:
 
 @lru_cache(maxsize=256)
 def number_of(enum: Any, name: str) -> Any:
-    """Raises ValueError for a name that the contract does not have."""
-    return enum.Value(f"{_prefix_of(enum)}{name.upper()}")
+    """Raises ValueError for a name that the contract does not have. What `name_of` gives is taken back."""
+    if name.isdecimal() and name.isascii():
+        return int(name)
+    return enum.Value(f"{_prefix_of(enum)}{name.upper().replace('-', '_')}")
+
+
+def names_of(enum: Any) -> list[str]:
+    """All that there are, but for none."""
+    return [name_of(enum, number) for number in enum.values() if number]
 
 
 def _prefix_of(enum: Any) -> str:

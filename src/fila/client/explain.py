@@ -13,7 +13,7 @@ from fila.v1 import admin_pb2
 class WaitReason:
     """One reason why a message waits."""
 
-    #: leased, delayed, paused, no_consumer, no_credit, in_flight_cap, throttled, behind_own_key or turn.
+    #: leased, delayed, paused, no_consumer, no_credit, isolated, in_flight_cap, throttled, behind_own_key or turn.
     code: str
     text: str
     #: When the reason ends, if that is known.

@@ -55,6 +55,11 @@ class InFlight:
             for lease in [lease for lease, leased in list(self._leases.items()) if leased.owner == owner]:
                 self._leases.pop(lease, None)
 
+    def holds(self, owner: Hashable) -> bool:
+        """Whether anything that this one has added is not settled."""
+        with self._lock:
+            return any(leased.owner == owner for leased in self._leases.values())
+
     def due(self, owner: Hashable) -> list[tuple[str, str, list[str]]]:
         """Queue, lease id and message ids to extend now. Call it at regular intervals.
 

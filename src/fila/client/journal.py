@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from fila.client.arguments import known_names, made
@@ -60,7 +59,7 @@ class JournalEntry:
     until_ns: int
     #: The number of messages ("counted", "deleted") or consumers ("consumers").
     count: int
-    #: Why a message became a dead letter: "nacked", "expired" or "returned".
+    #: Why a message became a dead letter: "nacked", "expired", "returned" or, of a full queue, "dropped".
     cause: str
     #: The queue that a dead or redriven message moved to.
     target: str
@@ -266,9 +265,7 @@ class JournalReader(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -49,7 +49,7 @@ class DeadLetter:
 
     source_queue: str
     died_at: datetime
-    #: "max_attempts", "on_failure" or "rejected".
+    #: "max_attempts", "on_failure", "rejected", "max_depth" or "max_bytes".
     reason: str
     #: The last failed attempts, oldest first.
     attempts: tuple[FailedAttempt, ...]

@@ -21,6 +21,15 @@ from fila.client.waiter import Waiter
 from fila.v1 import service_pb2
 
 
+class DuplicateId(str):
+    """The id of an earlier message with the same dedup_key: nothing was enqueued now.
+
+    Only the answer to a batch that had to be sent again does not tell: there such an id is a plain text.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(slots=True, eq=False)
 class Enqueue(Waiter):
     """One caller's messages. The answer is a list with an id or an error for each message."""
@@ -63,7 +72,7 @@ class EnqueueCodec:
         if answer.HasField("error"):
             batch.fail(from_error(answer.error))
             return
-        results = _results(answer)
+        results = _results(answer, resent=batch.resent)
         expected = sum(enqueue.chunk.count for enqueue in batch.waiters)
         start = 0
         for enqueue in batch.waiters:
@@ -87,9 +96,14 @@ class Producer:
         self._stream.submit(Enqueue(reply, self._loop.time() + self._timeout_s, chunk))
 
 
-def _results(answer: service_pb2.EnqueueBatchResponse) -> list[str | FilaError]:
+def _results(answer: service_pb2.EnqueueBatchResponse, *, resent: bool) -> list[str | FilaError]:
     results = answer.results
     ids: list[str | FilaError] = [result.message_id for result in results]
     if "" in ids:  # only a refused message has no id
-        return [result.message_id or from_error(result.error) for result in results]
+        ids = [result.message_id or from_error(result.error) for result in results]
+    if not resent and any(result.duplicate for result in results):  # of one sent again, all that was taken is duplicate
+        return [
+            DuplicateId(found) if result.duplicate and isinstance(found, str) else found
+            for found, result in zip(ids, results, strict=True)
+        ]
     return ids

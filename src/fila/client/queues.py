@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Any, TypedDict, Unpack
 
 from fila.client.admin_service import AdminCalls
-from fila.client.arguments import known_names, made, several
+from fila.client.arguments import chosen, known_names, made, several
+from fila.client.enums import name_of
 from fila.client.errors import InvalidArgumentError, QueueAlreadyExistsError
 from fila.v1 import admin_pb2
 
@@ -170,6 +171,8 @@ def queue_config(settings: QueueSettings) -> admin_pb2.QueueConfig:
             raise InvalidArgumentError(f"{name} must not be negative")
     headers = given.pop("throttle_headers", None)
     names = None if headers is None else several("throttle_headers", headers)
+    if "overflow" in given:
+        given["overflow"] = chosen("overflow", admin_pb2.Overflow, given["overflow"])
     config = admin_pb2.QueueConfig()
     for name, value in given.items():
         try:
@@ -187,6 +190,7 @@ def queue_config(settings: QueueSettings) -> admin_pb2.QueueConfig:
 
 def config_of(config: admin_pb2.QueueConfig) -> QueueConfig:
     plain = {field.name: getattr(config, field.name) for field in fields(QueueConfig)}
+    plain["overflow"] = name_of(admin_pb2.Overflow, config.overflow).replace("_", "-")
     return QueueConfig(**plain | {"throttle_headers": tuple(config.throttle_headers.names)})
 
 

@@ -91,6 +91,13 @@ class Session:
         """End a stream and wait for its end."""
         await finished(self.stop(stream))
 
+    async def stopped_gently(self, stream: ConsumeStream[Any]) -> None:
+        """End a stream and wait for its end. The leases of what the application holds are extended until it settles."""
+        stream.stop()
+        if (tasks := self._consumers.get(stream)) is not None:
+            await finished(tasks[:1])
+            tasks[1].add_done_callback(lambda _: self._consumers.pop(stream, None))
+
     async def close(self) -> None:
         """Pending requests fail with ClientClosedError, consumers end. Cancelling the caller does not stop it."""
         if self._closing is None:

@@ -8,16 +8,12 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from fila.client.admin_service import AdminCalls, moment
-from fila.client.arguments import made
-from fila.client.enums import name_of, number_of
-from fila.client.errors import InvalidArgumentError
+from fila.client.arguments import chosen, made
+from fila.client.enums import name_of
 from fila.client.queues import QueueConfig, QueueInfo, config_of, info_of
 from fila.v1 import admin_pb2
 
 T = TypeVar("T")
-
-#: What fairness keys can be ordered by.
-SORTS = ("pending", "delivered", "weight", "oldest", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +220,7 @@ class StatsCalls(AdminCalls):
         `sort` is "pending", "delivered", "weight" or "oldest", each with the largest first, or "name".
         """
         admin = self._admin()
-        try:
-            order = number_of(admin_pb2.KeyOrder, sort)
-        except ValueError as error:
-            raise InvalidArgumentError(f"sort must be one of {', '.join(SORTS)}, not {sort!r}") from error
+        order = chosen("sort", admin_pb2.KeyOrder, sort)
         request = made(
             admin_pb2.GetStatsRequest, queue=name, max_keys=max_keys, sort=order, offset=offset, key_prefix=key_prefix
         )

@@ -139,17 +139,19 @@ async def _sweep(step: Callable[[int, str, bool], Awaitable[tuple[int, str]]], s
 
 
 async def _last_of(steps: AsyncIterator[int], on_progress: Progress | None) -> int:
-    done = 0
+    done, tell = 0, on_progress or _tell_nobody
     async for done in steps:
-        if on_progress is not None:
-            on_progress(done)
+        tell(done)
     return done
 
 
 def last_of(steps: Iterator[int], on_progress: Progress | None) -> int:
     """How many were done in the end. `on_progress` is called in the thread of the caller."""
-    done = 0
+    done, tell = 0, on_progress or _tell_nobody
     for done in steps:
-        if on_progress is not None:
-            on_progress(done)
+        tell(done)
     return done
+
+
+def _tell_nobody(_: int) -> None:
+    pass

@@ -8,13 +8,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import Any, Self, Unpack
 from uuid import uuid4
 
 from fila.client.admin import Admin
-from fila.client.api_key import ApiKey, warn_of_plaintext
-from fila.client.arguments import addresses_of
 from fila.client.auth import BlockingAuth
 from fila.client.blocking_admin import BlockingAdmin
 from fila.client.blocking_exchange import BlockingExchange
@@ -22,6 +19,7 @@ from fila.client.bulk import Bulk
 from fila.client.connection import ENQUEUE_STREAM, SETTLE
 from fila.client.consumer import Consumer
 from fila.client.encoding import Chunk, OutgoingMessage, encode
+from fila.client.endpoint import Endpoint, endpoint_of
 from fila.client.errors import FilaError
 from fila.client.groups import AsyncGroup, Group
 from fila.client.journal import JournalBatch, JournalEntry, JournalOptions, JournalReader, journal_request
@@ -44,10 +42,8 @@ from fila.client.settlements import (
     reject,
     release,
 )
-from fila.client.tls import TLS, client_tls
+from fila.client.tls import TLS
 from fila.client.transactions import AsyncTransaction, Transaction
-from fila.wire.addresses import Addresses
-from fila.wire.tls_context import ClientTls
 
 
 class Client(BlockingAdmin):
@@ -74,16 +70,15 @@ class Client(BlockingAdmin):
         api_key_file: str | Path | None = None,
         tls: TLS | bool | None = None,
     ) -> None:
-        key, secure = ApiKey(api_key, api_key_file), client_tls(tls)
-        addresses = addresses_of(addr)
-        warn_of_plaintext(addresses, key, secure=secure is not None)
+        endpoint = endpoint_of(addr, api_key, api_key_file, tls)
+        addresses, key, secure = endpoint
         self._timeout_s = timeout
         self._thread = shared_loop_thread()
         codec = EnqueueCodec(uuid4().hex)
         self._enqueues = BlockingExchange(addresses, ENQUEUE_STREAM, codec, timeout, key, secure)
         self._settles = BlockingExchange(addresses, SETTLE, SettleCodec(), timeout, key, secure)
         self._close_exchanges = weakref.finalize(self, _close_all, (self._enqueues, self._settles))
-        self._session = self._thread.run(_open(addresses, timeout, key, secure))
+        self._session = self._thread.run(_open(endpoint, timeout))
         self._close_session = weakref.finalize(self, self._thread.spawn, self._session.close)
         # An exit handler of the program may still use the client.
         self._close_exchanges.atexit = self._close_session.atexit = False
@@ -91,9 +86,7 @@ class Client(BlockingAdmin):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -267,5 +260,5 @@ def _close_all(exchanges: Iterable[BlockingExchange[Any]]) -> None:
         exchange.close()
 
 
-async def _open(addresses: Addresses, timeout_s: float, key: ApiKey, tls: ClientTls | None) -> Session:
-    return Session(addresses, timeout_s, key, tls)
+async def _open(endpoint: Endpoint, timeout_s: float) -> Session:
+    return Session(endpoint.addresses, timeout_s, endpoint.key, endpoint.tls)

@@ -1,6 +1,7 @@
 """Requests that wait for an answer, and their deadlines."""
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 
 from fila.client.errors import FilaError
@@ -24,7 +25,7 @@ class Waiter:
     def fail(self, error: FilaError) -> None:
         """Each waiter gets its own copy of the error, since an error collects the traceback of its raiser."""
         if not self.reply.done():
-            self.reply.set_exception(type(error)(*error.args))
+            self.reply.set_exception(copy(error))
 
 
 def expire(waiters: Iterable[Waiter], now: float, error: FilaError) -> float | None:

@@ -5,7 +5,6 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 _TAIL_CHARACTERS = 4000
@@ -68,9 +67,7 @@ class ChildProcess(ABC):
             raise
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _launch(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":

@@ -13,6 +13,7 @@ from fila import AsyncClient, Client, InvalidArgumentError, UnavailableError
 from fila.internal.wire_pb2 import RpcStatus
 from fila.testing import ServerProcess
 from fila.v1 import errors_pb2
+from sdks.conformance.members import Passing
 from tests.support.proxy import Proxy
 
 
@@ -62,6 +63,36 @@ async def member(owner):
         yield elsewhere, f"127.0.0.1:{port}"
     finally:
         await server.stop(None)
+
+
+@on_a_loop
+async def test_a_client_goes_to_the_owner_that_a_passed_on_answer_names(server):
+    with Passing(server.addr) as passing:
+        async with AsyncClient(passing.addr, timeout=20) as client:
+            await client.create_queue("passed")
+            await life_of_a_message(client, "passed-2")
+        assert passing.asked == ["CreateQueue"]  # from then on it goes to the owner
+
+
+@on_a_loop
+async def test_answers_that_are_passed_on_move_a_client_now_and_then_only(server):
+    """A client whose queues have several owners would otherwise connect anew for every call."""
+    with Passing(server.addr) as first, Passing(server.addr) as second:
+        first.owner, second.owner = second.addr, first.addr
+        async with AsyncClient(first.addr, timeout=20) as client:
+            for _ in range(5):
+                await client.list_queues()
+        assert (len(first.asked), len(second.asked)) == (1, 4)
+
+
+@on_a_loop
+async def test_an_address_that_takes_connections_and_ends_them_is_left(server):
+    with Proxy(server.addr) as dead:
+        dead.cut()
+        async with AsyncClient([dead.addr, server.addr], timeout=20) as client:
+            with pytest.raises(UnavailableError):
+                await client.list_queues()
+            await life_of_a_message(client, "left")
 
 
 async def life_of_a_message(client, queue):

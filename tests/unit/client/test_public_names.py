@@ -1,18 +1,24 @@
 """The public API: a name that comes, goes or moves is a decision, so it is written down here too."""
 
+import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import fila
 from fila import client, testing
+from fila.client.message import Settles
+from tests.helpers.contract import METHODS as CALLS
 
 NAMES = """
     TLS AckManyError AckedClaims AsyncClient AsyncConsumeMessage AsyncConsumer AsyncGroup AsyncJournalReader
     AsyncTransaction AuditChange AuditEntry AuditOptions Auth BlockingAuth CapacityStats CertificateRuleInfo
     ClaimInfo ClaimLostError Client ClientClosedError ConfigNotFoundError
-    ConsumeMessage Consumer ConsumerStats DeadLetter Description EnqueueDecision EnqueueManyError Explanation
+    ConsumeMessage Consumer ConsumerStats DeadLetter Description DuplicateId EnqueueDecision EnqueueManyError
+    Explanation
     ExtendedClaims FailedAttempt FailedPreconditionError FailureDecision FencedError FilaError FilaTimeoutError Group
     GroupFloor
     GroupStats HookStats HookTrial Identity InternalError InvalidArgumentError JournalBatch JournalEntry
@@ -48,6 +54,28 @@ def test_the_public_names_are_these():
 def test_both_clients_have_the_same_methods():
     assert public(fila.Client) == {*METHODS.split(), "close", "read_queue_packed"}
     assert public(fila.AsyncClient) == {*METHODS.split(), "close"}
+
+
+def test_a_message_settles_itself_in_every_way_that_a_client_settles_one():
+    """A client's method that takes the lease of a message settles it, or tells that it takes longer."""
+
+    def settles(client_class):
+        methods = {name: getattr(client_class, name) for name in METHODS.split()}
+        taking = {name: inspect.signature(method).parameters for name, method in methods.items() if callable(method)}
+        return {name for name, parameters in taking.items() if "lease_id" in parameters}
+
+    assert settles(fila.AsyncClient) == settles(fila.Client) == public(Settles)
+    for message in (fila.ConsumeMessage, fila.AsyncConsumeMessage):
+        assert public(Settles) <= public(message)
+
+
+UNUSED = {"GetClusterMap", "EnqueueBatch", "Lease", "Nack", "ExtendLease"}
+"""Calls of plain clients: the SDK uses a stream instead, or learns of other members by what they refuse."""
+
+
+def test_every_call_of_the_contract_is_made_by_the_sdk():
+    source = "\n".join(path.read_text() for path in Path(client.__path__[0]).glob("*.py"))
+    assert {name for name in CALLS if not re.search(rf'[."/]{name}\b', source)} == UNUSED
 
 
 def test_another_name_is_an_attribute_error():

@@ -1,6 +1,8 @@
 """How acks, nacks and extensions become batches, and whose failure is whose."""
 
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 
 import pytest
 from hypothesis import given
@@ -22,6 +24,7 @@ from fila.client.settlements import (
     extend,
     nack,
 )
+from fila.server import settle_codec
 from fila.v1 import errors_pb2, messages_pb2, service_pb2
 
 
@@ -39,6 +42,33 @@ def refusal(*ids: str, kind=errors_pb2.ERROR_KIND_LEASE_ENDED) -> bytes:
 def delivered(message_id: str, lease_id: str = "l") -> ConsumeMessage:
     wire = messages_pb2.Message(id=message_id, metadata=messages_pb2.MessageMetadata(lease_id=lease_id))
     return ConsumeMessage(None, "q", wire)
+
+
+def filled(kind):
+    """A settlement that says something in every field."""
+    values = {int: 7, bool: True, Sequence[str]: ["its id"]}
+    return kind(**{each.name: values.get(each.type, f"this {each.name}") for each in fields(kind)})
+
+
+def values_of(said):
+    return sorted(str(value[0] if isinstance(value, list) else value) for value in asdict(said).values())
+
+
+@pytest.mark.parametrize(
+    "kind, group, read",
+    [
+        (Ack, "acks", lambda wire: settle_codec.read_acks([wire])[0]),
+        (Nack, "nacks", settle_codec.read_nack),
+        (Extend, "extends", lambda wire: settle_codec.read_extends([wire])[0]),
+    ],
+)
+def test_everything_that_a_settlement_says_reaches_the_broker(kind, group, read):
+    """Every field of the SDK's value, of the contract and of the broker's value: none is left out on the way."""
+    said = filled(kind)
+    batch = SettleCodec().make_batch(deque([settle(said)]))
+    (wire,) = getattr(service_pb2.SettleRequest.FromString(batch.data), group)
+    assert {field.name for field, _ in wire.ListFields()} == {field.name for field in wire.DESCRIPTOR.fields}
+    assert values_of(read(wire)) == values_of(said)
 
 
 kinds = st.sampled_from(

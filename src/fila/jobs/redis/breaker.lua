@@ -7,16 +7,8 @@
 -- Answers  {allowed, state, epoch, milliseconds to wait, changed}
 
 local key, op = KEYS[1], ARGV[1]
-local now, reported, asked_wait, cooldown = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local reported, asked_wait, cooldown = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local max_failures, max_rate_limits, probe_count = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-if now == 0 then
-    local time = redis.call('TIME')
-    now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
-local function text(number)
-    return string.format('%.0f', number)
-end
 
 local found = redis.call('HMGET', key, 'state', 'epoch', 'failures', 'rate_limits', 'until', 'probes', 'successes')
 local state, epoch = found[1] or 'closed', tonumber(found[2] or 0)

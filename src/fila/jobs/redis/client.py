@@ -62,10 +62,11 @@ class WaitInterrupted(JobsError):
 
 
 class Script:
-    """A server-side script of this package."""
+    """A server-side script of this package, behind what all of them begin with."""
 
     def __init__(self, name: str) -> None:
-        self.source = files("fila.jobs.redis").joinpath(name).read_text(encoding="utf-8")
+        folder = files("fila.jobs.redis")
+        self.source = "".join(folder.joinpath(file).read_text(encoding="utf-8") for file in ("prologue.lua", name))
         self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
 

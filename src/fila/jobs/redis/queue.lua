@@ -26,16 +26,6 @@ local PRIORITY = 2 ^ 44
 local FORGET_TAKEN_MS = 24 * 60 * 60 * 1000
 local MAX_DEAD = 10000
 
-local now = tonumber(ARGV[2])
-if now == 0 then
-    local time = redis.call('TIME')
-    now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
-local function text(number)
-    return string.format('%.0f', number)
-end
-
 local function read(id)
     local packed = redis.call('HGET', state, id)
     if not packed then
@@ -89,6 +79,16 @@ local function claimed_by(id, token)
     return nil
 end
 
+-- The same, and the claim is over: the caller says where the job goes.
+local function end_claim(id, token)
+    local job = claimed_by(id, token)
+    if job then
+        job.claim = '-'
+        redis.call('ZREM', claims, id)
+    end
+    return job
+end
+
 local function promote()
     while true do
         local due = redis.call('ZRANGEBYSCORE', scheduled, '-inf', text(now), 'LIMIT', 0, 500)
@@ -108,7 +108,10 @@ end
 -- Workers that wait ask for a job, and those that are busy extend their claims, more often than every half a lease. When
 -- nobody did either for so long, this server was unavailable, and nobody could settle anything. Then all claims hold
 -- for another lease: what was done meanwhile is settled by its worker and not done again by somebody else.
-local function extend_claims_after_outage(lease)
+local function extend_claims_after_outage(lease, watch)
+    if watch ~= '1' then
+        return
+    end
     local pulse = tonumber(redis.call('HGET', meta, 'pulse'))
     if pulse and now - pulse > lease / 2 then
         redis.call('HSET', meta, 'hold_until', text(now + lease))
@@ -193,9 +196,7 @@ end
 -- {0, milliseconds until something is due}, -1 when nothing ever will be.
 function commands.claim()
     local lease = tonumber(ARGV[3])
-    if ARGV[5] == '1' then
-        extend_claims_after_outage(lease)
-    end
+    extend_claims_after_outage(lease, ARGV[5])
     reclaim()
     promote()
     while true do
@@ -236,14 +237,12 @@ end
 
 -- give id token delay attempt: back to the others.
 function commands.give()
-    local id, job = ARGV[3], claimed_by(ARGV[3], ARGV[4])
+    local id, job = ARGV[3], end_claim(ARGV[3], ARGV[4])
     if not job then
         return 0
     end
-    job.claim = '-'
     job.ready_at = text(now + tonumber(ARGV[5]))
     job.attempt = ARGV[6]
-    redis.call('ZREM', claims, id)
     write(id, job)
     insert(id, job)
     return 1
@@ -251,13 +250,11 @@ end
 
 -- bury id token failure
 function commands.bury()
-    local id, job = ARGV[3], claimed_by(ARGV[3], ARGV[4])
+    local id, job = ARGV[3], end_claim(ARGV[3], ARGV[4])
     if not job then
         return 0
     end
-    job.claim = '-'
     job.failure = ARGV[5]
-    redis.call('ZREM', claims, id)
     bury(id, job)
     return 1
 end
@@ -265,9 +262,7 @@ end
 -- extend id token lease watch
 function commands.extend()
     local lease = tonumber(ARGV[5])
-    if ARGV[6] == '1' then
-        extend_claims_after_outage(lease)
-    end
+    extend_claims_after_outage(lease, ARGV[6])
     if not claimed_by(ARGV[3], ARGV[4]) then
         return 0
     end

@@ -23,6 +23,10 @@ COLUMNS = {
 READY, DELAYED, LEASED, GONE = "ready", "delayed", "leased", "gone"
 WAITING = (READY, DELAYED)
 _FAILED = ("nacked", "expired", "returned", "released")
+_MOVED = ("dead", "redriven")
+"""Messages of these go on in another queue."""
+_LEFT = ("acked", *_MOVED, "dropped")
+"""And with all of these they leave the one in which they were."""
 _LEGAL = {
     "due": (DELAYED,),
     "leased": (READY,),
@@ -43,7 +47,7 @@ def steps(journal: DataFrame) -> DataFrame:
     waits = F.when(F.col("until_ns") > F.col("at_ns"), DELAYED).otherwise(READY)
     state = (
         F.when(kind.isin("enqueued", *_FAILED), waits)
-        .when(kind.isin("due", "dead", "redriven"), READY)
+        .when(kind.isin("due", *_MOVED), READY)
         .when(kind == "leased", LEASED)
         .otherwise(GONE)
     )
@@ -51,7 +55,7 @@ def steps(journal: DataFrame) -> DataFrame:
         *("seq", "at_ns", "kind", "queue", "weight", "message_id", "enqueued_at_ns", "attempt", "cost", "throttled_ns"),
         F.col("fairness_key").alias("key"),
         state.alias("state"),
-        F.when(kind.isin("dead", "redriven"), F.col("target")).otherwise(F.col("queue")).alias("queue_after"),
+        F.when(kind.isin(*_MOVED), F.col("target")).otherwise(F.col("queue")).alias("queue_after"),
     )
     of_message = Window.partitionBy("message_id").orderBy("seq")
     return told.withColumns(
@@ -128,8 +132,8 @@ def balance(journal: DataFrame) -> tuple[DataFrame, DataFrame]:
     how many messages a queue holds (`counted`); each of these is held against the books.
     """
     kind = F.col("kind")
-    moved = kind.isin("dead", "redriven")
-    names = ("enqueued", "acked", "dead", "redriven", "dropped")
+    moved = kind.isin(*_MOVED)
+    names = ("enqueued", *_LEFT)
     here = journal.where(kind.isin(*names, "deleted", "counted", "created")).select(
         *("queue", "seq"),
         *((kind == name).cast("bigint").alias(name) for name in names),
@@ -147,7 +151,7 @@ def balance(journal: DataFrame) -> tuple[DataFrame, DataFrame]:
     )
     entries = here.unionByName(there)
     came, went = F.col("enqueued") + F.col("moved_in"), F.lit(0)
-    for name in ("acked", "dead", "redriven", "dropped", "deleted"):
+    for name in (*_LEFT, "deleted"):
         went = went + F.col(name)
     in_order = Window.partitionBy("queue").orderBy("seq")
     whole = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
@@ -160,10 +164,7 @@ def balance(journal: DataFrame) -> tuple[DataFrame, DataFrame]:
     )
     sums = running.groupBy("queue").agg(
         F.first("base").alias("held_before"),
-        *(
-            F.sum(name).alias(name)
-            for name in ("enqueued", "moved_in", "acked", "dead", "redriven", "dropped", "deleted")
-        ),
+        *(F.sum(name).alias(name) for name in ("enqueued", "moved_in", *_LEFT, "deleted")),
     )
     return sums.withColumn("holds", F.col("held_before") + came - went), mismatched
 
@@ -175,7 +176,7 @@ def ends(stays: DataFrame, steps: DataFrame) -> DataFrame:
         F.col("queue_after").alias("queue"), "message_id", F.col("kind").alias("end")
     )
     buried = (
-        steps.where(F.col("kind").isin("dead", "redriven"))
+        steps.where(F.col("kind").isin(*_MOVED))
         .groupBy("message_id")
         .agg(F.max_by("kind", "seq").alias("move"))
         .where("move = 'dead'")

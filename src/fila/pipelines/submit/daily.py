@@ -1,12 +1,10 @@
 """`fila pipeline daily` for spark-submit."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from datetime import date
 
-from fila.pipelines.errors import ChecksFailed
 from fila.pipelines.submit import program
 
 
@@ -36,10 +34,7 @@ def _run(options: argparse.Namespace) -> None:
     limits = Limits(options.max_refused, options.max_age)
     paths = (options.reports, options.metrics, options.out)
     outcome = daily.daily(spark, options.date, *paths, now_ms=program.now_ms(), settings=rules, limits=limits)
-    found = {"run": outcome.run, "changed": outcome.changed, "report": outcome.report, **outcome.summary}
-    print(json.dumps(found))  # noqa: T201
-    if outcome.failure is not None:
-        raise ChecksFailed(outcome.failure)
+    program.tell(outcome)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,21 @@
 """What the entry points share: checked arguments, and errors as one line and exit code 1."""
 
 import argparse
+import json
 import sys
 import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fila.client import FilaError
 from fila.pipelines.errors import BadInput, ChecksFailed, PipelineError
 from fila.reconcile.domain.settings import DEFAULTS, Settings
 from fila.spark.errors import SparkMissing
+
+if TYPE_CHECKING:
+    from fila.pipelines.reconcile.bulk import Outcome
 
 CHECKS_FAILED = 4
 """The exit code of a run that is written, and whose data failed a check."""
@@ -26,6 +30,14 @@ def run(work: Callable[[], None]) -> int:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201
         return CHECKS_FAILED if isinstance(error, ChecksFailed) else 1
     return 0
+
+
+def tell(outcome: "Outcome") -> None:
+    """Print the summary of a run as JSON. Raises ChecksFailed if its data failed a check."""
+    found = {"run": outcome.run, "changed": outcome.changed, "report": outcome.report, **outcome.summary}
+    print(json.dumps(found))  # noqa: T201
+    if outcome.failure is not None:
+        raise ChecksFailed(outcome.failure)
 
 
 def now_ms() -> int:

@@ -1,11 +1,9 @@
 """`fila pipeline reconcile` for spark-submit."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 
-from fila.pipelines.errors import ChecksFailed
 from fila.pipelines.submit import program
 
 
@@ -32,10 +30,7 @@ def _run(options: argparse.Namespace) -> None:
 
     paths, limits = (options.reports, options.metrics, options.out), Limits(options.max_refused)
     outcome = bulk.reconcile(spark, *paths, now_ms=program.now_ms(), settings=rules, limits=limits)
-    found = {"run": outcome.run, "changed": outcome.changed, "report": outcome.report, **outcome.summary}
-    print(json.dumps(found))  # noqa: T201
-    if outcome.failure is not None:
-        raise ChecksFailed(outcome.failure)
+    program.tell(outcome)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,67 @@
+"""Stopping a consumer gracefully, and ids that tell of duplicates."""
+
+import asyncio
+import time
+
+import pytest
+
+from fila import AsyncClient, Client, DuplicateId
+from fila.testing import ServerProcess
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ServerProcess() as server:
+        yield server
+
+
+def summary(client, queue):
+    found = client.queue_stats(queue).summary
+    return found.depth, found.in_flight
+
+
+def test_what_the_application_holds_can_be_settled_after_stop(server):
+    with Client(server.addr) as client:
+        client.create_queue("stopped", visibility_timeout_ms=600, max_attempts=1)
+        client.enqueue_many("stopped", [b"%d" % number for number in range(5)])
+        consumer = client.consume("stopped")
+        first = next(consumer)
+        consumer.stop()
+        assert list(consumer) == []
+        assert summary(client, "stopped") == (4, 1)
+        time.sleep(1.5)  # its lease is extended while the application holds it
+        first.ack()
+        assert summary(client, "stopped") == (4, 0)
+        others = zip(range(4), client.consume("stopped"), strict=False)
+        assert [message.attempt_count for _, message in others] == [0] * 4
+
+
+def test_so_can_a_coroutine(server):
+    async def scenario():
+        async with AsyncClient(server.addr) as client:
+            await client.create_queue("stopped-async")
+            await client.enqueue("stopped-async")
+            consumer = client.consume("stopped-async")
+            message = await anext(consumer)
+            await consumer.stop()
+            await consumer.stop()  # again does nothing
+            await message.ack()
+            assert (await client.queue_stats("stopped-async")).summary.in_flight == 0
+            await consumer.aclose()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_a_consumer_that_never_connected_stops_too():
+    with Client("127.0.0.1:1", timeout=1) as client:
+        client.consume("nowhere").stop()
+
+
+def test_an_id_says_whether_it_is_a_duplicate(server):
+    with Client(server.addr) as client:
+        client.create_queue("told")
+        first = client.enqueue("told", dedup_key="one")
+        again = client.enqueue("told", dedup_key="one")
+        assert first == again
+        assert not isinstance(first, DuplicateId)
+        assert isinstance(again, DuplicateId)
