@@ -74,6 +74,14 @@ def test_a_second_queue_of_the_same_name_is_refused(fila, name):
     assert again.stderr.decode() == f'Error: queue "{name}" already exists\n'
 
 
+def test_a_queue_may_be_made_unless_it_exists_and_keeps_its_settings(fila, name):
+    made = fila("queue", "create", name, "--if-not-exists", "--max-attempts", "3")
+    again = fila("queue", "create", name, "--if-not-exists", "--max-attempts", "5", "--json")
+    assert (made.returncode, made.stdout.decode()) == (0, f'Created queue "{name}"\n')
+    assert (again.returncode, json.loads(again.stdout)) == (0, {"queue": name, "created": False})
+    assert json.loads(fila("queue", "inspect", name, "--json").stdout)["config"]["max_attempts"] == 3
+
+
 @pytest.mark.parametrize("args", [("queue", "inspect"), ("queue", "delete"), ("stats",), ("enqueue",), ("consume",)])
 def test_an_unknown_queue_is_named(fila, args):
     result = fila(*args, "nowhere", stdin=b"x")
@@ -88,7 +96,8 @@ def test_no_broker_is_said_within_the_timeout(fila, tmp_path):
     result = fila("--addr", addr, "--timeout", "2", "queue", "list")
     absent.close()
     assert result.returncode == 3
-    assert result.stderr.decode() == f"Error: no broker answers at {addr}. Is fila-server running?\n"
+    said = f"no broker answers at {addr} (address from the command line). Is fila-server running?"
+    assert result.stderr.decode() == f"Error: {said}\n"
     assert time.monotonic() - started < 10
 
 

@@ -213,7 +213,7 @@ def test_a_long_redrive_shows_how_far_it_is(tmp_path):
         client.create_queue("q")
         client.enqueue_many("q.dlq", [b"x"] * 3000)
         ours, theirs = pty.openpty()
-        command = [sys.executable, "-m", "fila.cli.main", "dlq", "redrive", "q.dlq", "--rate", "6000"]
+        command = [sys.executable, "-m", "fila.cli.main", "dlq", "redrive", "q.dlq", "--rate", "6000", "--yes"]
         environment = {**os.environ, "FILA_ADDR": server.addr, "TERM": "xterm"}
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, env=environment

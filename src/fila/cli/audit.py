@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila.cli import output
+from fila.cli import completing, output
 from fila.cli.draft import Draft
 from fila.cli.durations import milliseconds
 from fila.cli.session import Session, pass_session, session_options
@@ -67,6 +68,7 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--queue",
             metavar="QUEUE",
+            shell_complete=completing.queue_names,
             help="Show only entries about this queue and its dead-letter queue. The permission audit on it is enough.",
         ),
         click.option(
@@ -170,7 +172,9 @@ def text(entry: AuditEntry) -> str:
         first.append(f"{entry.times:,} times")
     if entry.count or entry.stage == "end":
         first.append(output.count(entry.count, "message"))
-    lines = [" ".join(first), f"{_INDENT}by {_who(entry)} from {output.printable(entry.peer)}"]
+    by = [f"{_INDENT}by {_who(entry)}", f"from {output.printable(entry.peer)}"]
+    width = output.width_of(sys.stdout)
+    lines = [output.folded(parts, gap=" ", indent=len(_INDENT), width=width) for parts in (first, by)]
     return "\n".join([*lines, *(f"{_INDENT}{_value(change, entry.stage)}" for change in entry.changes)])
 
 

@@ -1,4 +1,4 @@
-"""`fila auth`: API keys, principals and roles. Certificate rules are in `certificates.py`."""
+"""`fila auth`: API keys, and the commands that have modules of their own: principals, roles, certificate rules."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fila.cli import output
+from fila.cli.asking import confirm, yes_option
 from fila.cli.certificates import certificate
 from fila.cli.durations import AGE_MS
+from fila.cli.principals import principal
+from fila.cli.roles import role
 from fila.cli.session import Session, pass_session, session_options
 from fila.cli.whoami import whoami
 
@@ -35,6 +38,8 @@ def auth() -> None:
 
 auth.add_command(whoami)
 auth.add_command(certificate)
+auth.add_command(principal)
+auth.add_command(role)
 
 
 @auth.command(
@@ -171,183 +176,23 @@ def rotate(session: Session, /, key_id: str, overlap: int, ttl: int) -> None:
 @key.command(
     epilog="""\b
 Examples:
-  fila auth key revoke billing-x7k2mp"""
+  fila auth key revoke billing-x7k2mp
+  fila auth key revoke billing-x7k2mp --yes"""
 )
 @click.argument("key_id")
+@yes_option
 @session_options
 @pass_session
-def revoke(session: Session, /, key_id: str) -> None:
+def revoke(session: Session, /, key_id: str, yes: bool) -> None:
     """Remove the key KEY_ID at once.
 
-    Its open calls end within a second.
+    Its open calls end within a second. The command asks for confirmation unless --yes is given.
     """
+    if not yes:
+        confirm(f'Revoke the key "{output.printable(key_id)}"?')
     with session.client() as client:
         client.auth.revoke_key(key_id)
-    _done(session, {"key": key_id}, f"{key_id} revoked")
-
-
-@auth.group(
-    epilog="""\b
-Examples:
-  fila auth principal set billing --role producer:billing.** --role viewer
-  fila auth principal list
-  fila auth principal delete billing"""
-)
-def principal() -> None:
-    """Change who has which roles."""
-
-
-@principal.command(
-    name="set",
-    epilog="""\b
-Examples:
-  fila auth principal set billing --role producer:billing.** --role viewer
-  fila auth principal set billing --role producer --limit messages_per_second=500
-  fila auth principal set team-a --role operator:team-a.** --limit queues=20 --limit queue_max_bytes=2000000000""",
-)
-@click.argument("name")
-@click.option(
-    "--role", "roles", multiple=True, required=True, metavar="ROLE[:PATTERN]", help="A role of NAME. Repeatable."
-)
-@click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="LIMIT=N",
-    help="Limit NAME: connections, open_calls, messages_per_second, bytes_per_second, queues, queue_max_depth or "
-    "queue_max_bytes. Repeatable.",
-)
-@session_options
-@pass_session
-def set_principal(session: Session, /, name: str, roles: tuple[str, ...], limits: tuple[str, ...]) -> None:
-    """Set all roles and limits of the principal NAME.
-
-    The change applies at once, to open streams too.
-    """
-    numbers = dict(_limit(text) for text in limits)
-    with session.client() as client:
-        client.auth.set_principal(name, roles, limits=numbers)
-    _done(session, {"principal": name, "roles": list(roles), "limits": numbers}, f"{name}: {', '.join(roles)}")
-
-
-def _limit(text: str) -> tuple[str, int]:
-    name, equals, number = text.partition("=")
-    if not equals or not number.isdecimal():
-        raise click.BadParameter(f'"{text}" is not a limit such as open_calls=100', param_hint="--limit")
-    return name, int(number)
-
-
-@principal.command(
-    name="list",
-    epilog="""\b
-Examples:
-  fila auth principal list""",
-)
-@session_options
-@pass_session
-def list_principals(session: Session, /) -> None:
-    """List all principals with their roles and limits."""
-    with session.client() as client:
-        principals = client.auth.list_principals()
-    if session.as_json:
-        output.emit_json(
-            [{"name": each.name, "roles": list(each.roles), "limits": dict(each.limits)} for each in principals]
-        )
-    else:
-        rows = [
-            (each.name, ", ".join(each.roles), ", ".join(f"{name}={number}" for name, number in each.limits.items()))
-            for each in principals
-        ]
-        output.table(("PRINCIPAL", "ROLES", "LIMITS"), rows)
-
-
-@principal.command(
-    epilog="""\b
-Examples:
-  fila auth principal delete billing"""
-)
-@click.argument("name")
-@session_options
-@pass_session
-def delete(session: Session, /, name: str) -> None:
-    """Remove the principal NAME, all its keys and its certificate rules."""
-    with session.client() as client:
-        revoked = client.auth.delete_principal(name)
-    _done(
-        session, {"principal": name, "keys_revoked": revoked}, f"{name} deleted, {output.count(revoked, 'key')} revoked"
-    )
-
-
-@auth.group(
-    epilog="""\b
-Examples:
-  fila auth role list
-  fila auth role set shipping enqueue=orders.** consume=shipping.**
-  fila auth role delete shipping"""
-)
-def role() -> None:
-    """Change what a role allows."""
-
-
-@role.command(
-    name="set",
-    epilog="""\b
-Examples:
-  fila auth role set shipping enqueue=orders.** consume=shipping.**
-  fila auth role set tuner configure=throttle:provider.* browse=**
-  fila auth role set auditor audit=server""",
-)
-@click.argument("name")
-@click.argument("grants", nargs=-1, required=True, metavar="PERMISSION=PATTERN...")
-@session_options
-@pass_session
-def set_role(session: Session, /, name: str, grants: tuple[str, ...]) -> None:
-    """Set all grants of the role NAME.
-
-    Permissions: enqueue, consume, browse, manage, configure, audit, admin. A pattern matches names of queues. For
-    others write throttle:PATTERN, config:PATTERN or server. `*` matches within a segment of the name, `**` all
-    segments that follow.
-    """
-    with session.client() as client:
-        client.auth.set_role(name, grants)
-    _done(session, {"role": name, "grants": list(grants)}, f"{name}: {', '.join(grants)}")
-
-
-@role.command(
-    name="list",
-    epilog="""\b
-Examples:
-  fila auth role list""",
-)
-@session_options
-@pass_session
-def list_roles(session: Session, /) -> None:
-    """List all roles, built-in ones first."""
-    with session.client() as client:
-        roles = client.auth.list_roles()
-    if session.as_json:
-        output.emit_json(
-            [{"name": each.name, "grants": list(each.grants), "built_in": each.built_in} for each in roles]
-        )
-    else:
-        rows = [(each.name, "yes" if each.built_in else "", ", ".join(each.grants)) for each in roles]
-        output.table(("ROLE", "BUILT IN", "GRANTS"), rows)
-
-
-@role.command(
-    name="delete",
-    epilog="""\b
-Examples:
-  fila auth role delete shipping""",
-)
-@click.argument("name")
-@session_options
-@pass_session
-def delete_role(session: Session, /, name: str) -> None:
-    """Remove the role NAME, which no principal may have."""
-    with session.client() as client:
-        client.auth.delete_role(name)
-    _done(session, {"role": name}, f"{name} deleted")
+    output.done(session.as_json, {"key": key_id}, f"{key_id} revoked")
 
 
 def _print_new(session: Session, made: NewKey) -> None:
@@ -361,13 +206,6 @@ def _print_token(session: Session, key_id: str, principal_name: str, token: str)
         return
     click.echo(token)
     click.echo(f"Key {key_id} of {output.printable(principal_name)}. It is not shown again.", err=True)
-
-
-def _done(session: Session, answer: dict[str, object], text: str) -> None:
-    if session.as_json:
-        output.emit_json(answer)
-    else:
-        click.echo(output.printable(text))
 
 
 def _key_json(each: KeyInfo) -> dict[str, str | None]:

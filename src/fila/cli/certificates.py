@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fila.cli import output
+from fila.cli.asking import confirm, yes_option
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
@@ -98,16 +99,20 @@ def list_rules(session: Session, /) -> None:
 @certificate.command(
     epilog="""\b
 Examples:
-  fila auth certificate remove billing-x7k2mp"""
+  fila auth certificate remove billing-x7k2mp
+  fila auth certificate remove billing-x7k2mp --yes"""
 )
 @click.argument("rule_id", metavar="RULE")
+@yes_option
 @session_options
 @pass_session
-def remove(session: Session, /, rule_id: str) -> None:
+def remove(session: Session, /, rule_id: str, yes: bool) -> None:
     """Remove the certificate rule RULE at once.
 
-    Open calls that were recognised by it end within a second.
+    Open calls that were recognised by it end within a second. The command asks for confirmation unless --yes is given.
     """
+    if not yes:
+        confirm(f'Remove the certificate rule "{output.printable(rule_id)}"?')
     with session.client() as client:
         client.auth.remove_certificate_rule(rule_id)
     if session.as_json:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fila.cli import output
+from fila.cli import completing, output
+from fila.cli.asking import confirm, yes_option
 from fila.cli.session import Session, pass_session, session_options
 
 
@@ -30,7 +31,7 @@ Examples:
   fila config set pricing.tier gold
   fila config set throttle.provider:aws rate=50,burst=100""",
 )
-@click.argument("key")
+@click.argument("key", shell_complete=completing.config_keys)
 @click.argument("value")
 @session_options
 @pass_session
@@ -52,7 +53,7 @@ def set_(session: Session, /, key: str, value: str) -> None:
 Examples:
   fila config get pricing.tier"""
 )
-@click.argument("key")
+@click.argument("key", shell_complete=completing.config_keys)
 @session_options
 @pass_session
 def get(session: Session, /, key: str) -> None:
@@ -77,7 +78,7 @@ Examples:
   fila config list
   fila config list throttle. --json""",
 )
-@click.argument("prefix", default="")
+@click.argument("prefix", default="", shell_complete=completing.config_keys)
 @session_options
 @pass_session
 def list_config(session: Session, /, prefix: str) -> None:
@@ -95,16 +96,20 @@ def list_config(session: Session, /, prefix: str) -> None:
 @config.command(
     epilog="""\b
 Examples:
-  fila config unset pricing.tier"""
+  fila config unset pricing.tier
+  fila config unset pricing.tier --yes"""
 )
-@click.argument("key")
+@click.argument("key", shell_complete=completing.config_keys)
+@yes_option
 @session_options
 @pass_session
-def unset(session: Session, /, key: str) -> None:
+def unset(session: Session, /, key: str, yes: bool) -> None:
     """Remove KEY.
 
-    Removing a key that is not set is not an error.
+    Removing a key that is not set is not an error. The command asks for confirmation unless --yes is given.
     """
+    if not yes:
+        confirm(f'Remove the entry "{output.printable(key)}"?')
     with session.client() as client:
         existed = client.delete_config(key)
     if session.as_json:

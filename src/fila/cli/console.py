@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from fila.cli import output
 from fila.cli.session import Session, pass_session, session_options
 
 
@@ -68,8 +69,10 @@ def console(
         raise click.ClickException(
             f"fila console needs the package {error.name}: pip install 'fila[console]'"
         ) from error
-    serving = Serving(session.addr, listen, session.tls_options(), hosts, cert, key, insecure, reports, with_parent)
+    broker = session.endpoint()
+    broker.export()  # for what it leaves to the environment; keys are taken out of that again
+    serving = Serving(broker.addr, listen, broker.tls or None, hosts, cert, key, insecure, reports, with_parent)
     try:
-        serve(serving, lambda url: click.echo(f"Console of {session.addr} at {url}", err=True))
+        serve(serving, lambda url: click.echo(f"Console of {output.printable(broker.addr)} at {url}", err=True))
     except NotServed as error:
         raise click.ClickException(str(error)) from error

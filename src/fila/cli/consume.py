@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fila.cli import output, render
+from fila.cli import completing, output, render
 from fila.cli.durations import Duration
 from fila.cli.session import Session, pass_session, session_options
 
@@ -59,7 +59,7 @@ Examples:
   fila consume orders --count 5 --no-ack
 """
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.queue_names)
 @click.option("--count", "-n", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 @click.option(
     "--wait",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila.cli import letters, output
+from fila.cli import completing, letters, output
+from fila.cli.asking import confirm, yes_option
 from fila.cli.durations import AGE_MS
 from fila.cli.progress import Counter
 from fila.cli.session import Session, pass_session, session_options
@@ -45,7 +46,13 @@ FILTERS = (
         callback=_read_headers,
         help="Select messages with this header. Repeat the option for more headers; all must match.",
     ),
-    click.option("--key", "fairness_key", metavar="KEY", help="Select messages of this fairness key."),
+    click.option(
+        "--key",
+        "fairness_key",
+        metavar="KEY",
+        shell_complete=completing.fairness_keys,
+        help="Select messages of this fairness key.",
+    ),
     click.option(
         "--error", metavar="TEXT", help="Select messages with TEXT in one of their errors. Case does not matter."
     ),
@@ -110,7 +117,7 @@ Examples:
   fila dlq peek orders --state leased
   fila dlq peek orders.dlq --count 1000 --json | jq -r .id"""
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.queue_names)
 @_filters
 @click.option(
     "--state",
@@ -152,7 +159,7 @@ def peek(session: Session, /, queue: str, newest: bool, count: int, cursor: str,
 Examples:
   fila dlq show orders.dlq 019a8f0e-6d1c-7c3a-9f54-0d6f3f6f2b11"""
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.queue_names)
 @click.argument("message_id", metavar="ID")
 @session_options
 @pass_session
@@ -185,27 +192,34 @@ def _amount(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     epilog="""\b
 Examples:
   fila dlq redrive orders.dlq
-  fila redrive orders.dlq                 the same
+  fila redrive orders.dlq --yes           the same, without being asked
   fila dlq redrive orders.dlq --dry-run
   fila dlq redrive orders.dlq --count 100 --rate 10
   fila dlq redrive orders.dlq --error timeout --newer-than 1h"""
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.dead_letter_queue_names)
 @_filters
 @_amount("Move")
 @click.option("--dry-run", is_flag=True, help="Print how many messages would be moved, and move none.")
+@yes_option
 @session_options
 @pass_session
-def redrive(session: Session, /, queue: str, **options: Any) -> None:
+def redrive(session: Session, /, queue: str, yes: bool, **options: Any) -> None:
     """Move dead letters of QUEUE back to their source queue.
 
     QUEUE is a dead-letter queue. Messages are moved oldest first. They keep their ids, fairness keys and priorities,
-    and their attempts are reset to 0. Messages that a consumer holds are not moved.
+    and their attempts are reset to 0. Messages that a consumer holds are not moved. Without a filter or --count, the
+    command asks for confirmation unless --yes is given.
     """
     source = queue.removesuffix(".dlq")
     names = f'from "{output.printable(queue)}" to "{output.printable(source)}"'
+    given = _given(options)
     with session.client() as client:
-        done = _sweep(client.redrive, client, queue, _given(options))
+        if not (yes or options["dry_run"] or given.keys() & {*_FILTER_NAMES, "count"}):
+            moving = client.redrive(queue, dry_run=True)
+            if moving:
+                confirm(f"Move {output.count(moving, 'message')} {names}?")
+        done = _sweep(client.redrive, client, queue, given)
     if session.as_json:
         output.emit_json({"queue": queue, "source": source, "redriven": done, "dry_run": options["dry_run"]})
     elif options["dry_run"]:
@@ -222,12 +236,12 @@ Examples:
   fila dlq purge orders.dlq --yes
   fila dlq purge orders --key acme --force-any"""
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.dead_letter_queue_names)
 @_filters
 @_amount("Remove")
 @click.option("--dry-run", is_flag=True, help="Print how many messages would be removed, and remove none.")
 @click.option("--force-any", "any_queue", is_flag=True, help="Allow QUEUE to be any queue.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @session_options
 @pass_session
 def purge(session: Session, /, queue: str, yes: bool, **options: Any) -> None:
@@ -242,7 +256,7 @@ def purge(session: Session, /, queue: str, yes: bool, **options: Any) -> None:
         if not (yes or options["dry_run"]):
             doomed = client.purge(queue, **given | {"dry_run": True})
             if doomed:
-                output.confirm(f"Remove {output.count(doomed, 'message')} from {name} for good?")
+                confirm(f"Remove {output.count(doomed, 'message')} from {name} for good?")
         done = _sweep(client.purge, client, queue, given)
     if session.as_json:
         output.emit_json({"queue": queue, "purged": done, "dry_run": options["dry_run"]})

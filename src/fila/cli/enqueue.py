@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from fila.cli import output
+from fila.cli import completing, output
 from fila.cli.durations import MILLISECONDS
 from fila.cli.progress import Progress, size_of
 from fila.cli.session import Session, pass_session, session_options
@@ -42,7 +42,7 @@ Examples:
   echo hello | fila enqueue orders -
   fila enqueue orders --lines --file events.ndjson --quiet"""
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.queue_names)
 @click.argument("payload", required=False)
 @click.option(
     "-H",

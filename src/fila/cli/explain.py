@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila.cli import output
+from fila.cli import completing, output
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
@@ -23,10 +23,15 @@ Examples:
   fila explain orders --message 018bcfe5-6800-7000-8000-00000000002a
   fila explain orders --key acme --json"""
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.queue_names)
 @click.option("--message", "message_id", default="", metavar="ID", help="Explain the message with this id.")
 @click.option(
-    "--key", "fairness_key", default="", metavar="KEY", help="Explain the first message of this fairness key."
+    "--key",
+    "fairness_key",
+    default="",
+    metavar="KEY",
+    shell_complete=completing.fairness_keys,
+    help="Explain the first message of this fairness key.",
 )
 @session_options
 @pass_session

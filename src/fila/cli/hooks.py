@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from fila.cli import output
+from fila.cli import completing, output
 from fila.cli.enqueue import parse_headers
 from fila.cli.session import Session, pass_session, session_options
 
@@ -38,6 +38,7 @@ Examples:
     "queue_name",
     required=True,
     metavar="QUEUE",
+    shell_complete=completing.queue_names,
     help="The queue whose name, limits and messages the script sees.",
 )
 @click.option(

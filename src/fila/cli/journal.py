@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila.cli import output
+from fila.cli import completing, output
 from fila.cli.draft import Draft
 from fila.cli.session import Session, pass_session, session_options
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _LAST = 20
 _ROWS_PER_GROUP = 100_000
+_INDENT = 9
+"""As wide as the number of an entry, for lines that continue it."""
 _COLOURS = {
     "acked": "green",
     "nacked": "yellow",
@@ -50,7 +53,13 @@ Examples:
   fila journal tail --follow --queue orders
   fila journal tail --from 1 --json | jq 'select(.kind == "dead")'"""
 )
-@click.option("--queue", default="", metavar="QUEUE", help="Show only entries of this queue.")
+@click.option(
+    "--queue",
+    default="",
+    metavar="QUEUE",
+    shell_complete=completing.queue_names,
+    help="Show only entries of this queue.",
+)
 @click.option("--from", "from_seq", type=click.IntRange(min=1), metavar="N", help="Start at entry N.")
 @click.option(
     "--last", type=click.IntRange(min=1), metavar="N", help=f"Start N entries before the end (default {_LAST})."
@@ -71,7 +80,7 @@ def tail(session: Session, /, queue: str, from_seq: int | None, last: int | None
         with client.read_journal_batches(queue=queue, follow=follow, **begin) as batches:
             for batch in _noting_gaps(batches, from_seq or 0):
                 for entry in batch.entries():
-                    click.echo(output.to_json(as_json(entry)) if session.as_json else line(entry))
+                    click.echo(output.to_json(as_json(entry)) if session.as_json else text(entry))
 
 
 @journal.command(
@@ -97,7 +106,13 @@ Examples:
     metavar="N",
     help="The number of the last entry (default: the newest).",
 )
-@click.option("--queue", default="", metavar="QUEUE", help="Export only entries of this queue.")
+@click.option(
+    "--queue",
+    default="",
+    metavar="QUEUE",
+    shell_complete=completing.queue_names,
+    help="Export only entries of this queue.",
+)
 @session_options
 @pass_session
 def export(session: Session, /, file: Path, from_seq: int, to_seq: int | None, queue: str) -> None:
@@ -138,15 +153,15 @@ def as_json(entry: JournalEntry) -> dict[str, Any]:
     return {name: value for name in entry.__slots__ if (value := getattr(entry, name)) not in {0, ""}}
 
 
-def line(entry: JournalEntry) -> str:
-    """The entry as text: number, time, kind, queue, and the other fields by name."""
+def text(entry: JournalEntry) -> str:
+    """The entry as text: number, time, kind, queue, and the other fields by name. One line, if the terminal is wide."""
     kind = output.style(f"{entry.kind:<10}", fg=_COLOURS.get(entry.kind))
     parts = [f"{entry.seq:>8}", entry.at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3], kind]
     parts.append(
         output.printable(entry.queue or "-") + (f" -> {output.printable(entry.target)}" if entry.target else "")
     )
     if entry.message_id:
-        parts += [f"key={output.printable(entry.fairness_key)}", entry.message_id]
+        parts += [f"key={output.printable(entry.fairness_key)}", output.printable(entry.message_id)]
     for name in ("attempt", "size", "cause", "count"):
         value = getattr(entry, name)
         if value or (name == "count" and entry.kind in {"counted", "consumers", "deleted"}):
@@ -162,7 +177,7 @@ def line(entry: JournalEntry) -> str:
         parts.append(f"until={until:%H:%M:%S}")
     if entry.note:
         parts.append(output.printable(entry.note))
-    return " ".join(parts)
+    return output.folded(parts, gap=" ", indent=_INDENT, width=output.width_of(sys.stdout))
 
 
 def _columns() -> dict[str, type]:

@@ -14,10 +14,13 @@ import click
 from fila.cli.apply.command import apply
 from fila.cli.audit import audit
 from fila.cli.auth import auth
-from fila.cli.completion import completion
+from fila.cli.bench.command import bench
+from fila.cli.completing import end_in_time
+from fila.cli.completion import VARIABLE, completion
 from fila.cli.config import config
 from fila.cli.console import console
 from fila.cli.consume import consume
+from fila.cli.context.command import context
 from fila.cli.dlq import dlq, redrive
 from fila.cli.doctor.command import doctor
 from fila.cli.enqueue import enqueue
@@ -30,10 +33,10 @@ from fila.cli.ping import ping
 from fila.cli.pipeline import pipeline
 from fila.cli.queues import inspect, queue
 from fila.cli.reconcile import reconcile
-from fila.cli.session import Session, global_options
+from fila.cli.session import Session, session_options
 from fila.cli.stream import stream
 from fila.cli.throttle import throttle
-from fila.cli.top import top
+from fila.cli.top.command import top
 from fila.cli.worker import worker
 
 INTERRUPTED = 130
@@ -101,13 +104,21 @@ def _failure(error: Exception, session: Session) -> Refused:
 
     match error:
         case errors.FilaTimeoutError():
-            return Unreachable(f"no answer from {session.addr} within {session.timeout:g} s. Is fila-server running?")
+            place = f"{_place(session)} within {session.timeout:g} s"
+            return Unreachable(f"no answer from {place}. Is fila-server running?")
         case errors.UnavailableError():
-            return Unreachable(f"no broker answers at {session.addr}. Is fila-server running?")
+            return Unreachable(f"no broker answers at {_place(session)}. Is fila-server running?")
+        case errors.TLSError():
+            return Refused(f"{error} ({session.endpoint().source})")
         case errors.FilaError() | OSError():
             return Refused(str(error))
         case _:
             return Refused(f"unexpected error {type(error).__name__}: {error}")
+
+
+def _place(session: Session) -> str:
+    broker = session.endpoint()
+    return f"{broker.addr} ({broker.source})"
 
 
 def _abandon_stdout() -> None:
@@ -124,13 +135,22 @@ Examples:
   fila enqueue orders '{"item": 7}' -H tenant=acme
   fila consume orders --count 1
   fila --addr broker.example:5555 queue list
+  fila --context prod queue list
+
+\b
+Which broker, in this order:
+  1. --addr, or the context that --context names
+  2. the environment variable FILA_ADDR
+  3. the context that FILA_CONTEXT names
+  4. the context in use: `fila context use NAME`
+  5. localhost:5555
 
 Exit codes: 0 success, 1 refused or failed, 2 wrong usage, 3 no broker answers, 130 interrupted.
 
 Run `fila COMMAND --help` for the options and examples of a command.""",
 )
 @click.version_option(package_name="fila-client", message="fila %(version)s")
-@global_options
+@session_options
 def cli() -> None:
     """The command line of the Fila message broker."""
 
@@ -139,14 +159,21 @@ for _command in (stream, daily, verdicts, checks, maintain):
     pipeline.add_command(_command)
 cli.add_section("Messages", enqueue, consume, dlq, redrive)
 cli.add_section("Queues", queue, stats=inspect)
-cli.add_section("Operations", apply, console, top, explain, throttle, config, hook, journal, ping, completion)
+cli.add_section("Operations", apply, console, top, explain, throttle, config, hook, journal, ping, bench)
 cli.add_section("Security", auth, audit, doctor)
 cli.add_section("Jobs", worker)
 cli.add_section("Pipelines", pipeline, reconcile)
+cli.add_section("Command line", context, completion)
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Entry point of the console script, which is also asked what may come next on a command line."""
+    if getattr(sys, "frozen", False):  # a program without a Python starts itself once more for other processes
+        from multiprocessing import freeze_support
+
+        freeze_support()
+    if os.environ.get(VARIABLE):
+        end_in_time()
     cli(prog_name="fila")
 
 

@@ -17,9 +17,12 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 #: The width without a terminal: no table is folded.
 _PIPE_WIDTH = 100_000
+_GAP = 3
+"""Between two columns on a terminal."""
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -34,6 +37,14 @@ def printable(text: str, keep: str = "") -> str:
 def emit_json(value: Any) -> None:
     """Writes one line of JSON. It is printable ASCII, so it is safe on a terminal too."""
     click.echo(to_json(value))
+
+
+def done(as_json: bool, answer: dict[str, Any], text: str) -> None:
+    """Writes what a command has done: as JSON, or as a line of text."""
+    if as_json:
+        emit_json(answer)
+    else:
+        click.echo(printable(text))
 
 
 def to_json(value: Any) -> str:
@@ -61,19 +72,73 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    """Writes an aligned table: text to the left, numbers to the right."""
+    """Writes an aligned table: text to the left, numbers to the right.
+
+    No cell is cut or broken, so that ids can be copied: on a terminal that is too narrow for the table, each row is
+    written as a block of its own.
+    """
+    from rich.cells import cell_len
+
+    rows = list(rows)
+    cells = [[_cell(value) for value in row] for row in rows]
+    screen = console()
+    widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    if sys.stdout.isatty() and sum(widths) + _GAP * (len(widths) - 1) > screen.width:
+        _blocks(columns, cells, screen.width)
+        return
+    numeric = [all(isinstance(value, int) for value in column) for column in zip(*rows, strict=True)]
+    screen.print(_grid(columns, cells, numeric or [False] * len(columns)))
+
+
+def _grid(columns: Sequence[str], cells: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    rows = list(rows)
     grid = Table(box=SIMPLE_HEAD if sys.stdout.isatty() else None, header_style="bold", pad_edge=False, show_edge=False)
     for index, title in enumerate(columns):
-        numeric = all(isinstance(row[index], int) for row in rows)
-        grid.add_column(title, justify="right" if numeric and index else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(_cell(value)) for value in row))
-    console().print(grid)
+        grid.add_column(title, justify="right" if numeric[index] and index else "left", no_wrap=True)
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    return grid
+
+
+def _blocks(columns: Sequence[str], cells: Iterable[Sequence[str]], width: int) -> None:
+    """Each row: the first cell on a line of its own, then the others behind their titles."""
+    for first, *others in cells:
+        click.echo(style(first, bold=True))
+        titles = (style(title.lower(), dim=True) for title in columns[1:])
+        named = [f"{title} {cell}" for title, cell in zip(titles, others, strict=True) if cell]
+        if named:
+            named[0] = f"  {named[0]}"
+            click.echo(folded(named, gap="   ", indent=2, width=width))
+
+
+def folded(parts: Iterable[str], *, gap: str, indent: int, width: int | None) -> str:
+    """The parts in lines of at most `width` columns, those after the first indented. No part is broken.
+
+    Without a width they are one line.
+    """
+    if width is None:
+        return gap.join(parts)
+    from rich.cells import cell_len
+
+    lines: list[str] = []
+    room = 0
+    for part in parts:
+        taken = cell_len(click.unstyle(part))
+        if lines and len(gap) + taken <= room:
+            lines[-1] += gap + part
+            room -= len(gap) + taken
+        else:
+            room = width - taken - (indent if lines else 0)
+            lines.append(part)
+    return ("\n" + " " * indent).join(lines)
+
+
+def width_of(stream: TextIO) -> int | None:
+    """The columns of a terminal; None for anything else."""
+    return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
 
 
 def pairs(rows: Iterable[tuple[str, str | int]]) -> None:
@@ -82,15 +147,6 @@ def pairs(rows: Iterable[tuple[str, str | int]]) -> None:
     width = max(len(name) for name, _ in cells)
     for name, value in cells:
         click.echo(f"  {name:<{width}}  {value}")
-
-
-def confirm(question: str) -> None:
-    """Asks for confirmation. Raises UsageError when stdin is not a terminal."""
-    if not sys.stdin.isatty():
-        raise click.UsageError(
-            f"{question} Cannot ask for confirmation, since stdin is not a terminal. Add --yes to confirm."
-        )
-    click.confirm(question, abort=True, err=True)
 
 
 def count(number: int, noun: str) -> str:

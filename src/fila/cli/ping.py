@@ -32,6 +32,7 @@ def ping(session: Session, /, count: int, interval: float) -> None:
     It needs no permission but a valid key, if the broker has keys.
     """
     took_ms: list[float] = []
+    addr = output.printable(session.endpoint().addr)
     with session.client() as client:
         for number in range(count):
             if number:
@@ -40,7 +41,7 @@ def ping(session: Session, /, count: int, interval: float) -> None:
             client.auth.who_am_i()
             took_ms.append((time.perf_counter() - began) * 1000)
             if not session.as_json:
-                click.echo(f"answer from {output.printable(session.addr)}: {output.duration_ms(took_ms[-1])}")
+                click.echo(f"answer from {addr}: {output.duration_ms(took_ms[-1])}")
     ordered = sorted(took_ms)
     median = ordered[len(ordered) // 2]
     if session.as_json:

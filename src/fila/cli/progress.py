@@ -29,8 +29,8 @@ def size_of(source: BufferedIOBase) -> int | None:
 class _Bar:
     """Drawn on stdout when that is a terminal, else on stderr; nothing when neither is one."""
 
-    def __init__(self, total: int | None) -> None:
-        self._bar = _new_bar() if sys.stdout.isatty() or sys.stderr.isatty() else None
+    def __init__(self, total: int | None, label: str = "") -> None:
+        self._bar = _new_bar(label) if sys.stdout.isatty() or sys.stderr.isatty() else None
         if self._bar is not None:
             self._task = self._bar.add_task("", total=total, messages="")
 
@@ -76,9 +76,10 @@ class Counter(_Bar):
             self._bar.update(self._task, completed=done, messages=output.count(done, "message"))
 
 
-def _new_bar() -> Bar:
+def _new_bar(label: str) -> Bar:
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[messages]}"), TimeElapsedColumn())
-    return Bar(*columns, console=output.console(stderr=not sys.stdout.isatty()), transient=True)
+    labelled = (TextColumn(label),) if label else ()
+    return Bar(*labelled, *columns, console=output.console(stderr=not sys.stdout.isatty()), transient=True)

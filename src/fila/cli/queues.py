@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from fila.cli import output, views
+from fila.cli import completing, output, views
+from fila.cli.asking import confirm, yes_option
 from fila.cli.durations import MILLISECONDS
 from fila.cli.session import Session, pass_session, session_options
 
@@ -201,7 +202,7 @@ Examples:
   fila queue update orders --max-depth 10000
   fila queue update orders --no-script"""
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.queue_names)
 @_settings
 @click.option("--no-script", is_flag=True, help="Remove the script.")
 @session_options
@@ -253,7 +254,7 @@ Examples:
   fila queue inspect orders --keys 100 --sort oldest
   fila queue inspect orders --json | jq .counters"""
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.queue_names)
 @click.option("--keys", type=click.IntRange(min=1), default=20, metavar="N", help="Show N fairness keys (default 20).")
 @click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="Skip the first N fairness keys.")
 @click.option(
@@ -286,8 +287,8 @@ Examples:
   fila queue delete orders --yes
   fila queue delete orders --yes --force"""
 )
-@click.argument("name")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.argument("name", shell_complete=completing.queue_names)
+@yes_option
 @click.option("--force", is_flag=True, help="Delete the queue even if it has dead letters, and delete these too.")
 @session_options
 @pass_session
@@ -299,7 +300,7 @@ def delete(session: Session, /, name: str, yes: bool, force: bool) -> None:
     with session.client() as client:
         if not yes:
             held = views.held_messages(client.queue_stats(name, max_keys=1).summary)
-            output.confirm(f'Queue "{output.printable(name)}" holds {output.count(held, "message")}. Delete it?')
+            confirm(f'Queue "{output.printable(name)}" holds {output.count(held, "message")}. Delete it?')
         deleted = client.delete_queue(name, force=force)
     if session.as_json:
         output.emit_json({"queue": name, "deleted": True, "messages": deleted})
@@ -312,7 +313,7 @@ def delete(session: Session, /, name: str, yes: bool, force: bool) -> None:
 Examples:
   fila queue pause orders"""
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.queue_names)
 @session_options
 @pass_session
 def pause(session: Session, /, name: str) -> None:
@@ -331,7 +332,7 @@ def pause(session: Session, /, name: str) -> None:
 Examples:
   fila queue resume orders"""
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.queue_names)
 @session_options
 @pass_session
 def resume(session: Session, /, name: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila.cli import output
+from fila.cli.asking import confirm, yes_option
 from fila.cli.durations import AGE_MS
 from fila.cli.reconcile_options import load_config, service, service_options
 
@@ -125,12 +126,19 @@ def rotate(key_id: str, overlap_ms: int, ttl_ms: int | None, **where: Any) -> No
 @key.command(
     epilog="""\b
 Examples:
-  fila reconcile key revoke ada-x7k2mpq"""
+  fila reconcile key revoke ada-x7k2mpq
+  fila reconcile key revoke ada-x7k2mpq --yes"""
 )
 @click.argument("key_id")
+@yes_option
 @service_options
-def revoke(key_id: str, **where: Any) -> None:
-    """Refuse a key from the next request on."""
+def revoke(key_id: str, yes: bool, **where: Any) -> None:
+    """Refuse a key from the next request on.
+
+    The command asks for confirmation unless --yes is given.
+    """
+    if not yes:
+        confirm(f'Revoke the key "{output.printable(key_id)}"?')
     with _keys(where) as (keys, now_ms):
         keys.revoke(key_id, now_ms)
     click.echo(f"Revoked {key_id}", err=True)

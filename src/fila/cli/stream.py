@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from fila.cli import output
+from fila.cli import completing, output
 from fila.cli.pipeline import rules_option, spark_options, spark_session
-from fila.cli.session import DEFAULT_ADDR, Session, pass_session
+from fila.cli.session import Session, pass_session
 
 
 @click.command(
@@ -20,8 +20,14 @@ Examples:
   fila pipeline stream --queue reports --metrics metrics/ --out streamed --once
   fila pipeline stream --queue reports --metrics hdfs:///m --out hdfs:///o --every 60 --master spark://host:7077"""
 )
-@click.option("--broker", metavar="HOST:PORT", help=f"The address of the broker (default {DEFAULT_ADDR}).")
-@click.option("--queue", required=True, metavar="QUEUE", help="The queue of the reports, each a JSON object.")
+@click.option("--broker", metavar="HOST:PORT", help="The address of the broker (default: that of --addr).")
+@click.option(
+    "--queue",
+    required=True,
+    metavar="QUEUE",
+    shell_complete=completing.queue_names,
+    help="The queue of the reports, each a JSON object.",
+)
 @click.option(
     "--metrics", required=True, metavar="PATH", help="The metrics of platforms: files. New files are picked up."
 )
@@ -66,6 +72,7 @@ def stream(
     """
     if broker is not None:
         session.addr = broker
+    addr = _export(session)
     totals = {"batches": 0, "received": 0, "refused": 0, "repeated": 0, "new": 0}
     with spark_session("fila stream", master) as (spark, say):
         from fila.pipelines.reconcile import stream as streaming
@@ -78,7 +85,7 @@ def stream(
             say(f"{totals['batches']:,} batches, {totals['new']:,} reports")
 
         chosen = {name: value for name, value in names.items() if value is not None}
-        queues = streaming.Queues.beside(session.addr, queue, **chosen)
+        queues = streaming.Queues.beside(addr, queue, **chosen)
         _make_queues(session, queues.discrepancies, queues.alerts)
         query = streaming.start(
             spark,
@@ -100,6 +107,13 @@ def stream(
         return
     output.pairs([(name, f"{count:,}") for name, count in totals.items()])
     click.echo(f"\nThe tables are in {out}")
+
+
+def _export(session: Session) -> str:
+    """The address. How to connect there is left to the environment, which Spark's processes read."""
+    endpoint = session.endpoint()
+    endpoint.export()
+    return endpoint.addr
 
 
 def _make_queues(session: Session, *names: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fila.cli import output
+from fila.cli import completing, output
+from fila.cli.asking import confirm, yes_option
 from fila.cli.session import Session, pass_session, session_options
 
 PREFIX = "throttle."
@@ -30,7 +31,7 @@ Examples:
   fila throttle set llm:tokens --rate 1500 --burst 90000
   fila throttle set tenant:acme --max-in-flight 5""",
 )
-@click.argument("key")
+@click.argument("key", shell_complete=completing.throttle_keys)
 @click.option(
     "--rate",
     type=float,
@@ -69,7 +70,7 @@ Examples:
   fila throttle list
   fila throttle list provider: --json""",
 )
-@click.argument("prefix", default="")
+@click.argument("prefix", default="", shell_complete=completing.throttle_keys)
 @session_options
 @pass_session
 def list_throttles(session: Session, /, prefix: str) -> None:
@@ -92,13 +93,20 @@ def list_throttles(session: Session, /, prefix: str) -> None:
 @throttle.command(
     epilog="""\b
 Examples:
-  fila throttle unset provider:aws"""
+  fila throttle unset provider:aws
+  fila throttle unset provider:aws --yes"""
 )
-@click.argument("key")
+@click.argument("key", shell_complete=completing.throttle_keys)
+@yes_option
 @session_options
 @pass_session
-def unset(session: Session, /, key: str) -> None:
-    """Remove the limit of the throttle key KEY."""
+def unset(session: Session, /, key: str, yes: bool) -> None:
+    """Remove the limit of the throttle key KEY.
+
+    The command asks for confirmation unless --yes is given.
+    """
+    if not yes:
+        confirm(f'Remove the limit of "{output.printable(key)}"?')
     with session.client() as client:
         existed = client.delete_config(PREFIX + key)
     if session.as_json:

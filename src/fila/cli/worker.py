@@ -35,6 +35,10 @@ _LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
+_INDENT = 10
+"""As wide as the time of a line, for lines that continue it."""
+
+
 class Unusable(click.ClickException):
     """The app cannot be run. The reason is printed as one line."""
 
@@ -207,13 +211,16 @@ class LiveLog(logging.Handler):
             click.style(label, **_LOOKS[outcome]) if self._colour else label,
             output.printable(str(fields.get("task") or fields.get("queue"))).ljust(self.task_width),
             output.duration_ms(1000 * fields["seconds"]).rjust(8),
-            output.printable(str(fields.get("correlation_id") or "-"))[:12].ljust(12),
+            output.printable(str(fields.get("correlation_id") or "-")),
         ]
         if fields["attempt"] > 1 or outcome != "done":
             parts.append(f"attempt {fields['attempt']}")
         if fields.get("error"):
             parts.append(output.printable(fields["error"]))
-        return "  ".join(parts).rstrip()
+        return output.folded(parts, gap="  ", indent=_INDENT, width=self._width())
+
+    def _width(self) -> int | None:
+        return None if sys.stderr is None or sys.stderr.closed else output.width_of(sys.stderr)
 
     def _moment(self, record: logging.LogRecord) -> str:
         text = time.strftime("%H:%M:%S", time.localtime(record.created))

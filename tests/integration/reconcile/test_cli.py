@@ -169,8 +169,8 @@ class TestKeys:
         states = {each["id"]: each["state"] for each in json.loads(run("key", "list", "--json").stdout)}
         assert states.pop(first["id"]) == "expired"
         [second] = states
-        assert run("key", "revoke", second).exit_code == 0
-        again = run("key", "revoke", second)
+        assert run("key", "revoke", second, "--yes").exit_code == 0
+        again = run("key", "revoke", second, "--yes")
         assert (again.exit_code, again.stderr) == (1, f'Error: key "{second}" does not exist or is revoked\n')
 
     @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A broker that lives in the test, in place of the SDK's client."""
 
+import os
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -85,7 +86,7 @@ class FakeClient:
         self._call("get_config", key)
         return self.config.get(key)
 
-    def list_config(self, prefix):
+    def list_config(self, prefix=""):
         self._call("list_config", prefix)
         return {key: value for key, value in sorted(self.config.items()) if key.startswith(prefix)}
 
@@ -216,6 +217,15 @@ def received(message_id, payload=b"hello"):
         enqueued_at=datetime(2026, 1, 2, tzinfo=UTC),
         leased_at=datetime(2026, 1, 2, tzinfo=UTC),
     )
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_machine(tmp_path, monkeypatch):
+    """What the developer has set and kept for the command does not count here."""
+    for name in list(os.environ):
+        if name.startswith("FILA_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 @pytest.fixture

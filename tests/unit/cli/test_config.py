@@ -9,8 +9,8 @@ def test_an_entry_is_set_shown_listed_and_removed(fila):
     assert fila("config", "set", "tier", "gold").stdout == "tier = gold\n"
     assert fila("config", "get", "tier").stdout == "gold\n"
     assert fila("config", "list").stdout.split() == ["KEY", "VALUE", "tier", "gold"]
-    assert fila("config", "unset", "tier").stdout == "tier removed\n"
-    assert fila("config", "unset", "tier").stdout == "tier was not set\n"
+    assert fila("config", "unset", "tier", "--yes").stdout == "tier removed\n"
+    assert fila("config", "unset", "tier", "--yes").stdout == "tier was not set\n"
 
 
 def test_an_entry_that_is_not_set_is_an_error(fila):
@@ -23,7 +23,7 @@ def test_json_everywhere(fila):
     assert json.loads(fila("config", "set", "a", "1", "--json").stdout) == {"key": "a", "value": "1"}
     assert json.loads(fila("config", "get", "a", "--json").stdout) == {"key": "a", "value": "1"}
     assert json.loads(fila("config", "list", "--json").stdout) == [{"key": "a", "value": "1"}]
-    assert json.loads(fila("config", "unset", "a", "--json").stdout) == {"key": "a", "existed": True}
+    assert json.loads(fila("config", "unset", "a", "--yes", "--json").stdout) == {"key": "a", "existed": True}
 
 
 def test_a_list_counts_on_stderr(fila):
@@ -58,8 +58,8 @@ def test_limits_are_listed_and_taken_away(fila, client):
     assert lines == [["KEY", "RATE", "BURST", "MAX", "IN", "FLIGHT"], ["a", "1", "2"], ["b", "3"], ["c", "0.5", "100"]]
     assert json.loads(fila("throttle", "list", "b", "--json").stdout) == [{"key": "b", "max_in_flight": 3}]
     assert json.loads(fila("throttle", "list", "c", "--json").stdout) == [{"key": "c", "rate": 0.5, "burst": 100}]
-    assert fila("throttle", "unset", "a").stdout == "a is no longer limited\n"
-    assert fila("throttle", "unset", "a").stdout == "a was not limited\n"
+    assert fila("throttle", "unset", "a", "--yes").stdout == "a is no longer limited\n"
+    assert fila("throttle", "unset", "a", "--yes").stdout == "a was not limited\n"
 
 
 def test_no_limits_are_no_table(fila):

@@ -137,7 +137,7 @@ class TestRedrive:
         assert client.calls == [("redrive", "orders.dlq", {"dry_run": True})]
 
     def test_answers_in_json(self, fila):
-        shown = json.loads(fila("dlq", "redrive", "orders.dlq", "--json").stdout)
+        shown = json.loads(fila("dlq", "redrive", "orders.dlq", "--json", "--yes").stdout)
         assert shown == {"queue": "orders.dlq", "source": "orders", "redriven": 42, "dry_run": False}
 
 

@@ -25,7 +25,7 @@ every_command = pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_command_stands_under_one_heading():
     listed = [name for names in cli.sections.values() for name in names]
     assert sorted(listed) == sorted(cli.commands)
-    assert list(cli.sections) == ["Messages", "Queues", "Operations", "Security", "Jobs", "Pipelines"]
+    assert list(cli.sections) == ["Messages", "Queues", "Operations", "Security", "Jobs", "Pipelines", "Command line"]
 
 
 def test_the_headings_are_in_the_help_in_order(fila):

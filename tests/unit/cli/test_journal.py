@@ -4,7 +4,7 @@ import sys
 
 from click.testing import CliRunner
 
-from fila.cli.journal import as_json, line
+from fila.cli.journal import as_json, text
 from fila.cli.main import cli
 from fila.client import JournalEntry
 
@@ -23,7 +23,7 @@ def test_without_pyarrow_an_export_says_how_to_get_it(monkeypatch, tmp_path):
 
 
 def test_what_came_from_a_producer_cannot_move_the_cursor():
-    shown = line(entry(kind="enqueued", queue="q\x1b[2J", fairness_key="k\x1b[1m", message_id="id", note="\r"))
+    shown = text(entry(kind="enqueued", queue="q\x1b[2J", fairness_key="k\x1b[1m", message_id="id", note="\r"))
     assert "\x1b" not in shown
     assert "\r" not in shown
 

@@ -29,11 +29,16 @@ def test_the_environment_names_the_broker_and_an_option_overrides_it(fila):
     assert [addr for addr, _ in fila.connections] == ["env:1", "option:2"]
 
 
-@pytest.mark.parametrize("addr", ["nonsense", ":5555", "host:", "host:port", "host:70000"])
+MALFORMED = ["nonsense", ":5555", "host:", "host:port", "host:70000", "host:0", "a:1,b", "a:1,", "h\x1b[2J:1"]
+
+
+@pytest.mark.parametrize("addr", MALFORMED)
 def test_a_malformed_address_is_wrong_usage(fila, addr):
-    result = fila("--addr", addr, "queue", "list")
-    assert result.exit_code == 2
-    assert "is not an address" in result.stderr
+    for result in (fila("--addr", addr, "queue", "list"), fila("queue", "list", env={"FILA_ADDR": addr})):
+        assert result.exit_code == 2
+        assert "is not an address" in result.stderr
+        assert "\x1b" not in result.stderr
+    assert fila.connections == []
 
 
 def test_a_refusal_is_one_line_and_exit_code_1(fila, client):
@@ -48,14 +53,15 @@ def test_no_broker_is_exit_code_3_and_says_what_to_check(fila, client):
     client.error = UnavailableError("failed to connect to all addresses")
     result = fila("queue", "list")
     assert result.exit_code == 3
-    assert result.stderr == "Error: no broker answers at localhost:5555. Is fila-server running?\n"
+    assert result.stderr == "Error: no broker answers at localhost:5555 (default address). Is fila-server running?\n"
 
 
 def test_a_slow_broker_is_exit_code_3(fila, client):
     client.error = FilaTimeoutError("deadline exceeded")
     result = fila("--timeout", "2", "queue", "list")
     assert result.exit_code == 3
-    assert result.stderr == "Error: no answer from localhost:5555 within 2 s. Is fila-server running?\n"
+    said = "no answer from localhost:5555 (default address) within 2 s. Is fila-server running?"
+    assert result.stderr == f"Error: {said}\n"
 
 
 def test_an_interrupt_is_exit_code_130_without_a_word(fila, client):
@@ -135,7 +141,8 @@ class TestTls:
         monkeypatch.setattr(client, "list_queues", fail)
         answer = fila("queue", "list")
         assert answer.exit_code == 1
-        assert answer.stderr == "Error: b:1: the certificate of 'b' has expired (certificate has expired)\n"
+        said = "b:1: the certificate of 'b' has expired (certificate has expired) (default address)"
+        assert answer.stderr == f"Error: {said}\n"
 
 
 def test_a_key_in_plaintext_to_another_machine_is_one_line_on_stderr():

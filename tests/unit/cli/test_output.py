@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from fila.cli import output
 
@@ -69,3 +70,25 @@ def test_a_table_is_never_folded_in_a_pipe(capsys):
 def test_a_cell_cannot_bring_markup_or_escapes(capsys):
     output.table(("NAME", "DEPTH"), [("[red]\x1b[2J", 1)])
     assert r"[red]\x1b[2J" in capsys.readouterr().out
+
+
+WORDS = st.lists(st.text("ab漢", min_size=1, max_size=20), min_size=1)
+
+
+@given(WORDS, st.integers(10, 60))
+def test_folded_text_breaks_no_part_and_fills_its_lines(parts, width):
+    lines = output.folded(parts, gap="  ", indent=3, width=width).split("\n")
+    words = [line.split() for line in lines]
+    assert [word for line in words for word in line] == parts
+    assert all(line.startswith("   ") for line in lines[1:])
+    assert all(cell_len(line) <= width or len(line.split()) == 1 for line in lines)
+    assert all(cell_len(line) + 2 + cell_len(after[0]) > width for line, after in zip(lines, words[1:], strict=False))
+
+
+@given(WORDS)
+def test_without_a_width_it_is_one_line(parts):
+    assert output.folded(parts, gap=" ", indent=3, width=None) == " ".join(parts)
+
+
+def test_colour_takes_no_room():
+    assert output.folded(["\x1b[31mabc\x1b[0m", "def"], gap=" ", indent=0, width=7) == "\x1b[31mabc\x1b[0m def"

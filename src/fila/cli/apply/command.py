@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fila.cli import output
+from fila.cli.asking import confirm
 from fila.cli.session import Session, pass_session, session_options
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _show(changes: list[Change]) -> None:
 def _confirm(changes: list[Change], *, yes: bool) -> None:
     removed = sum(change.sign == "-" for change in changes)
     if removed and not yes:
-        output.confirm(f"{removed:,} {'entry' if removed == 1 else 'entries'} will be removed. Go on?")
+        confirm(f"{removed:,} {'entry' if removed == 1 else 'entries'} will be removed. Go on?")
 
 
 def _make(client: Client, changes: list[Change]) -> None:

@@ -80,7 +80,9 @@ def _examine(session: Session, config_file: Path | None) -> Iterator[Finding]:
     try:
         with session.client() as client:
             client.auth.who_am_i()  # who may not even ask this is told so, instead of a list of skipped checks
-            yield from _examine_server(Looking(client, session.addr.rpartition(":")[0].strip("[]"), config_file))
+            yield from _examine_server(
+                Looking(client, session.endpoint().addr.rpartition(":")[0].strip("[]"), config_file)
+            )
     except TLSError as error:
         text = f"No secure connection: {error}."
         fix = "a certificate that clients accept, or --tls-ca and --tls-server-name"
@@ -171,7 +173,7 @@ def _settings(path: Path, server: ServerInfo) -> tuple[dict[str, object], dict[s
         "server.insecure": config.server.insecure,
         "tls.cert": config.tls.enabled,
         "tls.client_auth": config.tls.client_auth,
-        "storage.durability": config.storage.durability,
+        "storage.durability": config.storage.survives,
         "journal.enabled": config.journal.enabled,
         "telemetry.prometheus_listen": config.telemetry.prometheus_listen,
     }
@@ -181,12 +183,13 @@ def _settings(path: Path, server: ServerInfo) -> tuple[dict[str, object], dict[s
 
 
 def _key_in_environment(session: Session) -> bool:
-    return session.api_key_file is None and bool(os.environ.get("FILA_API_KEY"))
+    return session.endpoint().api_key_file is None and bool(os.environ.get("FILA_API_KEY"))
 
 
 def _key_file(session: Session) -> Path | None:
-    if session.api_key_file is not None:
-        return session.api_key_file
+    chosen = session.endpoint().api_key_file
+    if chosen is not None:
+        return chosen
     named = os.environ.get("FILA_API_KEY_FILE")
     return Path(named) if named and not os.environ.get("FILA_API_KEY") else None
 

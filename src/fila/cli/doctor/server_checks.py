@@ -133,6 +133,9 @@ def check_store(server: ServerInfo) -> Iterator[Finding]:
     if store.durability == "wal":
         text = "A confirmed message survives a crash of the server, not a power failure of its machine."
         yield Finding(Severity.NOTE, "durability", text, 'storage.durability = "fsync"')
+    elif not store.durability:
+        text = "Messages are kept in memory: they are gone when the server stops."
+        yield Finding(Severity.NOTE, "durability", text, 'storage.store = "rocksdb"')
     if not server.journal_enabled:
         text = "The journal is off: what became of a message cannot be looked up later."
         yield Finding(Severity.NOTE, "journal", text, "journal.enabled = true")

@@ -1,0 +1,1 @@
+"""`fila context`: brokers by name."""
