@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from benchmarks.clients import KEY_HEADER
 from benchmarks.harness import QUEUE, cpu_s, fresh_server
@@ -10,11 +11,15 @@ from benchmarks.workloads.base import Figure, Goal, Run, Workload
 from fila import Client, OutgoingMessage
 from fila.testing.console import ConsoleProcess, open_browser
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 PAGES = 10
 KEYS = 10_000
 SETTLE_S = 5.0
 """Until pages have loaded and refresh at their pace."""
-PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+PATIENCE_S = 30.0
 
 
 def _sample(run: Run) -> Mapping[str, float]:
@@ -34,8 +39,7 @@ def _sample(run: Run) -> Mapping[str, float]:
             run.say(f"page {number + 1}")
             page = browser.new_context().new_page()
             page.goto(f"{console.url}/queue?name={QUEUE}", wait_until="load")
-            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
-            paints.append(page.evaluate(PAINT))
+            paints.append(_first_paint(page))
         run.say("all pages are open")
         time.sleep(SETTLE_S)
         broker, own = cpu_s(server.pid), cpu_s(console.pid)
@@ -46,6 +50,16 @@ def _sample(run: Run) -> Mapping[str, float]:
             "broker_cpu_percent": 100 * max(0.0, cpu_s(server.pid) - broker - idle) / seconds,
             "console_cpu_percent": 100 * (cpu_s(console.pid) - own) / seconds,
         }
+
+
+def _first_paint(page: "Page") -> float:
+    """In milliseconds. Asked again from here, for the policy of the page forbids to poll in it."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (paint := page.evaluate(PAINT)) is None:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"nothing was painted within {PATIENCE_S:g} s")
+        time.sleep(0.02)
+    return float(paint)
 
 
 CONSOLE = Workload(

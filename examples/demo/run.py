@@ -4,7 +4,10 @@ A real server process, real consumer processes and producers, all through the SD
 backlog; others with larger weights and smaller backlogs come after it, and quiet ones send a message now and then.
 While all of them wait for the same consumers, the server is killed with kill -9 and started again.
 
-    python -m examples.demo.run [--messages N]
+    python -m examples.demo.run [--messages N] [--stay]
+
+The console shows all of it in a browser, also that the broker is away and comes back: open the link that is printed.
+With --stay it can be looked at in peace afterwards, until Ctrl-C.
 
 Exit code 0 if every claim of the verdict holds, 1 if one does not.
 """
@@ -16,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from examples.demo.display import Display
@@ -24,6 +27,7 @@ from examples.demo.ledger import Ledger, Tenant
 from examples.demo.workers import QUEUE, TENANT_HEADER, WEIGHT_HEADER, Confirmed, QuietProducer, Received, fill, work
 from fila import Client, QueueInfo
 from fila.testing import ServerProcess
+from fila.testing.console import ConsoleProcess
 
 CONSUMERS = 3
 SECONDS_OF_WORK = 0.001
@@ -45,12 +49,13 @@ def main() -> int:
     """Runs the demonstration."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=20_000, help="backlog of the noisy tenant (default 20,000)")
+    parser.add_argument("--stay", action="store_true", help="keep broker and console running at the end, until Ctrl-C")
     options = parser.parse_args()
     if options.messages < 1000:
         parser.error("--messages must be at least 1000: shares of fewer say nothing")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server does not outlive us
     try:
-        return Demo(cast(options.messages), Display()).run()
+        return Demo(cast(options.messages), Display(), stay=options.stay).run()
     except KeyboardInterrupt:
         return 130
 
@@ -78,25 +83,37 @@ def held_by(summary: QueueInfo) -> int:
 class Demo:
     """One run: fill, consume with a crash in between, judge."""
 
-    def __init__(self, tenants: Sequence[Tenant], display: Display) -> None:
+    def __init__(self, tenants: Sequence[Tenant], display: Display, *, stay: bool = False) -> None:
         self.ledger = Ledger(tenants)
         self.show = display
+        self.stay = stay
         self.backlog = sum(tenant.backlog for tenant in tenants)
         self.contended = sum(tenant.backlog for tenant in tenants if tenant.name != "noisy")
         self.last_report = time.monotonic()
 
     def run(self) -> int:
         """Returns the exit code."""
-        with ServerProcess(config=CONFIG) as server, Client(server.addr, timeout=30) as client:
-            self._fill(server, client)
+        with (
+            ServerProcess(config=CONFIG) as server,
+            ConsoleProcess(server.addr) as console,
+            Client(server.addr, timeout=30) as client,
+        ):
+            link = f"{console.url}/queue?name={QUEUE}"
+            self._fill(server, client, link)
             with self._consumers(server.addr), self._quiet_producers(client) as producers, self.show.watching():
                 self._watch(server, client, producers)
             self.ledger.journal = list(client.read_journal(from_seq=1, queue=QUEUE))
-            return self._judge(held_by(client.queue_stats(QUEUE).summary))
+            code = self._judge(held_by(client.queue_stats(QUEUE).summary))
+            if self.stay:
+                self.show.say(f"\n  broker at {server.addr}, console at {link}: Ctrl-C ends both")
+                with suppress(KeyboardInterrupt):
+                    signal.pause()
+            return code
 
-    def _fill(self, server: ServerProcess, client: Client) -> None:
+    def _fill(self, server: ServerProcess, client: Client, link: str) -> None:
         self.show.title("A queue with a backlog")
         self.show.say(f"fila-server runs at {server.addr}, its data in a temporary directory")
+        self.show.say(f"watch it in a browser: [bold]{link}[/]")
         client.create_queue(
             QUEUE,
             fairness_header=TENANT_HEADER,

@@ -1,7 +1,11 @@
 """The demonstration keeps what it promises, small."""
 
+import re
+import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,13 +17,28 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo"
 
 
 @pytest.mark.slow
-def test_the_demonstration_proves_its_claims_in_a_pipe():
-    command = [sys.executable, "-m", "examples.demo.run", "--messages", "8000"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110, cwd=DEMO.parents[1])
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "PASSED" in result.stdout
-    assert "kill -9" in result.stdout
-    assert "\x1b" not in result.stdout
+def test_the_demonstration_proves_its_claims_in_a_pipe_and_its_console_can_be_opened():
+    command = [sys.executable, "-m", "examples.demo.run", "--messages", "8000", "--stay"]
+    output = ""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=DEMO.parents[1]
+    ) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:  # ends with the demonstration
+            output += line
+            if "Ctrl-C" in line:
+                try:
+                    links = re.findall(r"http://\S+/queue\?name=jobs", output)
+                    with urllib.request.urlopen(links[0]) as page:
+                        assert "vip" in page.read().decode()
+                finally:
+                    demo.send_signal(signal.SIGINT)
+    assert demo.returncode == 0, output
+    assert "PASSED" in output
+    assert "kill -9" in output
+    assert "\x1b" not in output
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(links[0])
 
 
 @pytest.mark.slow

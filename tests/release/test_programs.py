@@ -4,8 +4,16 @@ import hashlib
 import json
 import re
 import shutil
+import signal
+import socket
+import subprocess
+import time
 import tomllib
+import urllib.error
+import urllib.request
 from pathlib import Path
+
+import pytest
 
 from tests.release.conftest import ROOT
 from tests.support.programs import broker, round_trip
@@ -36,6 +44,47 @@ def test_one_file_each_runs_without_a_python(root, dist, tmp_path):
         assert "from-lua" in root.output("fila", "stats", "scripted", env=found)
     with broker(server, root.command("fila"), ENVIRONMENT, tmp_path) as found:
         assert "by a script" in root.output("fila", "consume", "scripted", "--count", "1", env=found)
+
+
+@pytest.mark.parametrize("folder", [False, True], ids=["one file", "the folder"])
+def test_the_console_is_in_the_programs(folder, root, dist, programs, tmp_path):
+    """Beside the server, which takes it along when it ends; and by itself."""
+    if folder:
+        shutil.copytree(programs, root.folder / "opt/fila", symlinks=True)
+    else:
+        install(root, dist)
+    server, fila = (f"{'/opt/fila/' if folder else ''}{name}" for name in ("fila-server", "fila"))
+    beside, alone = free_ports()
+    command = root.command(server, "--listen", "{addr}", "--data-dir", "/data", "--console", f"127.0.0.1:{beside}")
+    with broker(command, root.command(fila), ENVIRONMENT, tmp_path) as found:
+        round_trip(root.command(fila), found)
+        assert "orders" in page(beside, "/queue?name=orders")
+        assert "font-family" in page(beside, "/static/console.css")
+        console = subprocess.Popen(root.command(fila, "console", "--listen", f"127.0.0.1:{alone}"), env=found)
+        try:
+            assert "orders" in page(alone, "/queue?name=orders")
+        finally:
+            console.send_signal(signal.SIGINT)
+            console.wait(60)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", beside)).close()
+
+
+def free_ports():
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def page(port, path):
+    """What the console shows, as soon as it is there."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+                return answer.read().decode()
+        except urllib.error.URLError:
+            assert time.monotonic() < deadline, "the console does not answer"
+            time.sleep(0.1)
 
 
 def test_the_first_key_is_made_without_a_server(root, dist):

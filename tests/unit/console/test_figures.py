@@ -1,16 +1,18 @@
 """What follows from samples: rates, cells of the heat map, problems, what a limit means."""
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from fila.client import ConsumerStats, QueueConfig, QueueCounters, QueueInfo, QueueStats, SchedulerStats, WaitStats
 from fila.client.stats import ThrottleStats
+from fila.client.throttle_limit import ThrottleLimit
 from fila.console import heat
-from fila.console.forecast import Limit, empty_in, ladder
+from fila.console.forecast import empty_in, ladder
 from fila.console.history import History, KeyPoint, Point
+from fila.console.pages.throttles import FORM, read_limit
 from fila.console.problems import headline, problems
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -110,12 +112,14 @@ def test_the_worst_problem_is_the_headline_and_dead_letters_alone_are_not():
     assert headline([], []) == "No queue yet"
 
 
-def test_limits_are_read_and_written_as_the_broker_has_them():
-    assert Limit.parse("rate=50,burst=100,max_in_flight=20") == Limit(50, 100, 20)
-    assert Limit.parse("50.0,100.0") == Limit(50, 100)
-    assert str(Limit(0.5, None, 3)) == "rate=0.5,max_in_flight=3"
-    assert Limit(0.1).bucket == 1
-    assert Limit.parse("nonsense=x") == Limit()
+def test_the_form_has_every_part_of_a_limit():
+    assert [part.name for part in FORM] == [part.name for part in fields(ThrottleLimit) if part.name != "others"]
+
+
+def test_a_form_that_is_sent_as_it_was_shown_changes_nothing():
+    """Also of parts that only a later broker knows, and of numbers with many digits."""
+    limit = ThrottleLimit.parse("rate=1234567.5,max_in_flight=3,bytes_per_second=100")
+    assert read_limit(limit.texts() | {"others": limit.others}) == limit
 
 
 def test_a_line_is_empty_when_its_messages_have_passed():

@@ -1,16 +1,17 @@
 """Throttles: what each limit has left, who waits for it, and what another limit would mean."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from fila.client import QueueStats, ThrottleStats
+from fila.client.throttle_limit import PREFIX, ThrottleLimit
 from fila.console.commands import command
-from fila.console.forecast import Limit, empty_in, ladder
+from fila.console.forecast import empty_in, ladder
 from fila.console.forms import BadForm, number, read_form, whole
 from fila.console.limits import MAX_SHOWN_CHARS, PAGE_ROWS
 from fila.console.links import Link
@@ -18,9 +19,24 @@ from fila.console.pages.base import Page, done, link_of, page_number, session_of
 from fila.console.rendering import render
 from fila.console.words import visible
 
-PREFIX = "throttle."
 _KEYS = 200
 _QUEUES = 8
+
+
+class Part(NamedTuple):
+    """A field of the form: one for each part of a limit."""
+
+    name: str
+    title: str
+    inputmode: str
+    read: Callable[[dict[str, str], str], float | None]
+
+
+FORM = (
+    Part("rate", "Rate, a second", "decimal", number),
+    Part("burst", "Burst", "decimal", number),
+    Part("max_in_flight", "In flight", "numeric", whole),
+)
 
 
 @dataclass(slots=True)
@@ -28,7 +44,7 @@ class Throttle:
     """One throttle key over all queues."""
 
     key: str
-    limit: Limit
+    limit: ThrottleLimit
     figures: ThrottleStats | None = None
     parked: dict[str, int] = field(default_factory=dict)
     waiting: int = 0
@@ -54,7 +70,7 @@ async def throttles(request: Request) -> Response:
     found = _throttles(entries, overview.stats)
     chosen = request.query_params.get("key", "")
     if chosen and chosen not in found:
-        found[chosen] = Throttle(chosen, Limit())
+        found[chosen] = Throttle(chosen, ThrottleLimit())
     await _count_waiting(link, found.values())
     rows = [one for one in found.values() if wanted in one.key]
     rows.sort(key=lambda one: (one.key != chosen, -one.waiting, one.key))
@@ -67,6 +83,8 @@ async def throttles(request: Request) -> Response:
         "chosen": chosen,
         "asked": _asked(request),
         "what_if": _what_if,
+        "form": FORM,
+        "set_command": _set_command,
     }
     return render(request, "throttles.html", about)
 
@@ -80,10 +98,10 @@ def _asked(request: Request) -> float | None:
 
 def _throttles(entries: Mapping[str, str], stats: Mapping[str, QueueStats]) -> dict[str, Throttle]:
     found = {name.removeprefix(PREFIX): value for name, value in entries.items()}
-    throttles = {key: Throttle(key, Limit.parse(value)) for key, value in found.items()}
+    throttles = {key: Throttle(key, ThrottleLimit.parse(value)) for key, value in found.items()}
     for queue, each in stats.items():
         for figures in each.throttles:
-            one = throttles.setdefault(figures.key, Throttle(figures.key, Limit.parse(figures.limit)))
+            one = throttles.setdefault(figures.key, Throttle(figures.key, ThrottleLimit.parse(figures.limit)))
             one.figures = figures
             if figures.parked_keys:
                 one.parked[queue] = figures.parked_keys
@@ -115,12 +133,25 @@ def _what_if(one: Throttle, asked: float | None) -> list[tuple[float, float, boo
 async def set_limit(request: Request) -> Response:
     fields = await read_form(request, session_of(request))
     key = fields.get("key", "")
-    limit = Limit(number(fields, "rate"), number(fields, "burst"), whole(fields, "max_in_flight"))
+    limit = read_limit(fields)
+    await link_of(request).client.set_config(PREFIX + key, str(limit))
+    return done(request, f"Set. From a shell: {_set_command(visible(key, 200), limit)}", fields)
+
+
+def read_limit(fields: dict[str, str]) -> ThrottleLimit:
+    """The limit in a form, with the parts that the form does not know. Raises BadForm."""
+    parts: Any = {part.name: part.read(fields, part.name) for part in FORM}
+    limit = ThrottleLimit(**parts, others=fields.get("others", ""))
     if not str(limit):
         raise BadForm("Give a rate, a number of messages in flight, or both.")
-    await link_of(request).client.set_config(PREFIX + key, str(limit))
-    options = {"rate": limit.rate, "burst": limit.burst, "max-in-flight": limit.max_in_flight}
-    return done(request, f"Set. From a shell: {command('throttle', 'set', visible(key, 200), options=options)}", fields)
+    return limit
+
+
+def _set_command(key: str, limit: ThrottleLimit) -> str:
+    """The command has options for the parts that are known here; with others the whole is set as text."""
+    if limit.others:
+        return command("config", "set", PREFIX + key, str(limit))
+    return command("throttle", "set", key, options={n.replace("_", "-"): text for n, text in limit.texts().items()})
 
 
 async def unset(request: Request) -> Response:
