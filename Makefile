@@ -3,6 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup check check-wire test test-hostile test-spark test-release bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
+.PHONY: test-sdks bench-sdks conformance
 .PHONY: proto release-contract docs fmt pins clean console-pictures
 
 PY := .venv/bin/python
@@ -55,6 +56,15 @@ test-spark: setup ## Run all tests on Spark: also crashes, spark-submit and exec
 test-release: setup ## Build everything that a release has, and install and run it in roots without a Python (as root)
 	@$(PY) -m pytest -q $(if $(filter tests,$(TESTS)),tests/release,$(TESTS))
 
+test-sdks: setup ## Check and test the SDKs of all languages: setup, checks, tests, quick conformance scenarios
+	@$(PY) -m sdks.conformance.languages
+
+test-sdk-%: setup
+	@$(PY) -m sdks.conformance.languages $*
+
+conformance: setup ## Run the conformance suite with the drivers that are built (ARGS="--sdk go --fast")
+	@$(PY) -m sdks.conformance $(ARGS)
+
 bench: setup ## Run the benchmarks
 	@$(PY) -m benchmarks $(ARGS)
 
@@ -65,6 +75,11 @@ bench-jobs: setup ## Jobs beside Celery, RQ, Huey and Dramatiq (installs them fi
 bench-peers: setup ## Fila beside Redis Streams, RabbitMQ, NATS and beanstalkd (installs them first)
 	@scripts/peers
 	@$(PY) -m benchmarks.peers $(ARGS)
+
+bench-sdks: setup ## The SDKs of all languages beside the Python SDK (ARGS=--write for the page)
+	@for sdk in go javascript java ruby; do $(MAKE) --no-print-directory -C sdks/$$sdk setup driver >/dev/null || exit; done
+	@$(MAKE) --no-print-directory -C sdks/rust setup driver-release >/dev/null
+	@FILA_DRIVER_BUILD=$(CURDIR)/sdks/rust/target/release $(PY) -m sdks.conformance --bench $(ARGS)
 
 bench-growth: setup ## Whether the cost of a message stays flat as everything grows
 	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[bench]'
@@ -94,7 +109,7 @@ docs: setup ## Build the documentation site into build/site; a broken link is an
 console-pictures: setup ## Take the pictures of docs/console.md (needs Chromium)
 	@$(PY) scripts/console_pictures.py
 
-proto: setup ## Generate the Python code of proto/
+proto: setup ## Generate the code of proto/ for all SDKs
 	@scripts/proto
 
 release-contract: setup ## Make the present contract the one that later changes are compared with

@@ -1,5 +1,6 @@
 """What a release is made with: one version, and workflows that only call scripts of this repository."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,13 @@ COPIED = (
     "packages/fila-client/pyproject.toml",
     "deploy/helm/fila/Chart.yaml",
     "deploy/kubernetes/fila.yaml",
+    "sdks/go/doc.go",
+    "sdks/java/pom.xml",
+    "sdks/java/README.md",
+    "sdks/java/src/main/java/io/fila/client/FilaClient.java",
+    "sdks/javascript/package.json",
+    "sdks/ruby/lib/fila/version.rb",
+    "sdks/rust/Cargo.toml",
 )
 
 
@@ -29,9 +37,13 @@ def copy(tmp_path):
     return tmp_path
 
 
-def run(copy, script, *arguments):
+def run(copy, script, *arguments, **env):
     command = [str(copy / "release" / script), *map(str, arguments)]
-    return subprocess.run(command, check=False, capture_output=True, text=True)
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | env)
+
+
+def git(*arguments):
+    return subprocess.run(["git", *map(str, arguments)], check=True, capture_output=True, text=True).stdout
 
 
 def test_everything_is_at_one_version():
@@ -45,6 +57,7 @@ def test_one_command_sets_it_everywhere(copy):
     assert 'version = "7.8.9"' in (copy / "packages/fila-client/pyproject.toml").read_text()
     assert '"fila-client==7.8.9"' in (copy / "pyproject.toml").read_text()
     assert 'version: 7.8.9\nappVersion: "7.8.9"' in (copy / "deploy/helm/fila/Chart.yaml").read_text()
+    assert '\n  "version": "7.8.9",\n' in (copy / "sdks/javascript/package.json").read_text()
 
 
 def test_a_build_of_main_sorts_below_its_release(copy):
@@ -53,6 +66,8 @@ def test_a_build_of_main_sorts_below_its_release(copy):
     assert run(copy, "version", "--dev", 12).returncode == 0
     assert run(copy, "version").stdout == "7.8.9.dev12\n"
     assert "version: 7.8.9-dev.12\n" in (copy / "deploy/helm/fila/Chart.yaml").read_text()
+    assert "VERSION = '7.8.9.dev12'" in (copy / "sdks/ruby/lib/fila/version.rb").read_text()
+    assert '\nversion = "7.8.9-dev.12"\n' in (copy / "sdks/rust/Cargo.toml").read_text()
     assert run(copy, "version", "--dev", 13).returncode == 0
     assert run(copy, "version").stdout == "7.8.9.dev13\n"
 
@@ -60,7 +75,7 @@ def test_a_build_of_main_sorts_below_its_release(copy):
 @pytest.mark.parametrize("name", COPIED[2:])
 def test_a_file_at_another_version_is_named(copy, name):
     file = copy / name
-    file.write_text(re.sub(r"(version\W+)\d[\d.]*", r"\g<1>0.0.7", file.read_text()))
+    file.write_text(re.sub(r"(?i)(version\W+)\d[\d.]*", r"\g<1>0.0.7", file.read_text()))
     done = run(copy, "version", "--check")
     assert done.returncode == 1
     assert name in done.stderr
@@ -135,3 +150,33 @@ def test_a_formula_without_a_platform_is_refused(tmp_path):
     done = run(ROOT, "formula", "https://example.org/v1", tmp_path)
     assert done.returncode != 0
     assert "does not name" in done.stderr
+
+
+def test_a_go_module_becomes_a_commit_and_a_tag_of_its_repository(tmp_path):
+    """A file that is gone from the module is gone from its repository."""
+    remote, first, made = tmp_path / "remote.git", tmp_path / "first", tmp_path / "made"
+    git("init", "--quiet", "--bare", "--initial-branch=main", remote)
+    git("clone", "--quiet", remote, first)
+    (first / "gone.go").write_text("package fila")
+    git("-C", first, "add", ".")
+    git("-C", first, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "--quiet", "--message", "first")
+    git("-C", first, "push", "--quiet", "origin", "HEAD:main")
+    assert run(ROOT, "sdks", made, "go").returncode == 0
+    done = run(ROOT, "publish", "go", made, GO_REPOSITORY=str(remote))
+    assert done.returncode == 0, done.stderr
+    version = run(ROOT, "version").stdout.strip()
+    names = git("-C", remote, "ls-tree", "--name-only", f"v{version}").splitlines()
+    assert {"go.mod", "client.go", "LICENSE", "README.md"} <= set(names)
+    assert "gone.go" not in names
+    modules = (ROOT / "sdks/go").rglob("go.mod")
+    tags = {"/".join([*module.relative_to(ROOT / "sdks/go").parts[:-1], f"v{version}"]) for module in modules}
+    assert set(git("-C", remote, "tag").split()) == tags
+    for tag in tags:
+        assert git("-C", remote, "rev-parse", "main") == git("-C", remote, "rev-parse", f"{tag}^{{commit}}")
+
+
+@pytest.mark.parametrize("arguments", [("python", "."), ("go", ".", "weekly")])
+def test_what_cannot_be_published_is_said(arguments):
+    done = run(ROOT, "publish", *arguments)
+    assert done.returncode == 1
+    assert arguments[-1 if len(arguments) > 2 else 0] in done.stderr

@@ -122,7 +122,7 @@ def test_the_demo_gets_the_broker_and_nothing_that_only_tests_need(machine):
     program(machine, "python3", GOOD_PYTHON)
     program(machine, "apt-get", "exit 0")
     assert run(machine, "broker").returncode == 0
-    assert installs(machine)[-1].endswith(".[server]")
+    assert installs(machine)[-1].endswith(".[server,console]")
     assert not [line for line in installs(machine) if line.startswith("apt-get")]
 
     assert run(machine).returncode == 0

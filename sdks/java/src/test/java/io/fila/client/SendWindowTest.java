@@ -1,0 +1,100 @@
+/*
+ * Copyright The Fila developers.
+ * SPDX-License-Identifier: Apache-2.0
+ */
+package io.fila.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class SendWindowTest {
+  private final SendWindow<Waiter<String>, String> window = new SendWindow<>();
+  private final Deque<Batch<Waiter<String>, String>> waiting = new ArrayDeque<>();
+  private long sequence;
+
+  private Batch<Waiter<String>, String> add(int bytes) {
+    Batch<Waiter<String>, String> made = new Batch<>("", List.of(new Waiter<>(0)), ++sequence, bytes);
+    waiting.add(made);
+    return made;
+  }
+
+  private Batch<Waiter<String>, String> next() {
+    return window.next(waiting::poll);
+  }
+
+  @Test
+  void onlyTwoSmallBatchesAreInFlight() {
+    Batch<Waiter<String>, String> first = add(1);
+    add(1);
+    add(1);
+    assertSame(first, next());
+    assertEquals(2, next().sequence);
+    assertNull(next());
+    assertSame(first, window.answered());
+    assertEquals(3, next().sequence);
+  }
+
+  @Test
+  void eightLargeBatchesAreInFlight() {
+    for (int each = 0; each < 9; each++) {
+      add(SendWindow.SMALL_BYTES);
+    }
+    for (int each = 0; each < 8; each++) {
+      next();
+    }
+    assertNull(next());
+  }
+
+  @Test
+  void lostBatchesComeAgainInOrderOneAtATime() {
+    Batch<Waiter<String>, String> first = add(SendWindow.SMALL_BYTES);
+    Batch<Waiter<String>, String> second = add(SendWindow.SMALL_BYTES);
+    next();
+    next();
+    window.lost(true);
+    assertTrue(first.resent && first.waiters.get(0).repeated);
+    assertSame(first, next());
+    assertNull(next());
+    window.answered();
+    assertSame(second, next());
+  }
+
+  @Test
+  void whatNeverLeftIsNotMarkedAsRepeated() {
+    Batch<Waiter<String>, String> first = add(1);
+    next();
+    window.lost(false);
+    assertTrue(!first.resent && !first.waiters.get(0).repeated);
+    assertSame(first, next());
+  }
+
+  @Test
+  void aBatchThatNobodyWaitsForIsNotSentAgain() {
+    Batch<Waiter<String>, String> first = add(SendWindow.SMALL_BYTES);
+    Batch<Waiter<String>, String> second = add(SendWindow.SMALL_BYTES);
+    next();
+    next();
+    window.lost(true);
+    first.waiters.get(0).future.cancel(true);
+    assertSame(second, next());
+  }
+
+  @Test
+  void aRefusedStreamIsBlamedOnABatchThatWasAlone() {
+    Batch<Waiter<String>, String> first = add(SendWindow.SMALL_BYTES);
+    add(SendWindow.SMALL_BYTES);
+    next();
+    next();
+    assertNull(window.refused());
+    assertSame(first, next());
+    assertNull(next());
+    assertSame(first, window.refused());
+  }
+}

@@ -1,0 +1,1 @@
+"""The driver of the Python SDK for the conformance suite."""

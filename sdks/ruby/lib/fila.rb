@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+require 'grpc'
+require 'fila/v1/service_services_pb'
+require 'fila/v1/admin_services_pb'
+require 'fila/v1/errors_pb'
+
+require_relative 'fila/version'
+require_relative 'fila/errors'
+require_relative 'fila/error_mapping'
+require_relative 'fila/clock'
+require_relative 'fila/text'
+require_relative 'fila/backoff'
+require_relative 'fila/tls'
+require_relative 'fila/api_key'
+require_relative 'fila/addresses'
+require_relative 'fila/connection'
+require_relative 'fila/unary_calls'
+require_relative 'fila/comeback'
+require_relative 'fila/waiter'
+require_relative 'fila/send_window'
+require_relative 'fila/batch_stream'
+require_relative 'fila/tracing'
+require_relative 'fila/outgoing_message'
+require_relative 'fila/enqueue_codec'
+require_relative 'fila/producer'
+require_relative 'fila/settlement'
+require_relative 'fila/settle_codec'
+require_relative 'fila/settler'
+require_relative 'fila/message'
+require_relative 'fila/lease_keeper'
+require_relative 'fila/consume_stream'
+require_relative 'fila/prefetch'
+require_relative 'fila/feed'
+require_relative 'fila/consumer'
+require_relative 'fila/admin'
+require_relative 'fila/client'
+
+# A client of the Fila message broker.
+module Fila
+end

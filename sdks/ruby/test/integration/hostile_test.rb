@@ -1,0 +1,143 @@
+# frozen_string_literal: true
+
+require 'test_helper'
+
+# Brokers that send what they should not: an error is told at once, memory and time are bounded, and the client goes on.
+class HostileTest < FilaTest
+  V1 = Fila::V1
+
+  def test_an_answer_with_a_wrong_number_fails_its_callers_and_no_others
+    answers = [->(request) { V1::EnqueueBatchResponse.new(sequence: request.sequence + 1) }, method(:enqueued)]
+    with_enqueue_stream(answers) do |client|
+      assert_raises(Fila::InternalError) { client.enqueue(queue: 'q') }
+      assert_equal 'there', client.enqueue(queue: 'q')
+    end
+  end
+
+  def test_an_answer_that_cannot_be_read_fails_its_callers_and_no_others
+    with_enqueue_stream([->(_) { FakeBroker::Garbage.new }, method(:enqueued)]) do |client|
+      assert_raises(Fila::InternalError) { client.enqueue(queue: 'q') }
+      assert_equal 'there', client.enqueue(queue: 'q')
+    end
+  end
+
+  def test_a_settlement_goes_on_after_an_answer_that_cannot_be_read
+    answers = [->(_) { FakeBroker::Garbage.new }, ->(request) { V1::SettleResponse.new(sequence: request.sequence) }]
+    with_broker(settle: in_turn(answers)) do |client|
+      assert_raises(Fila::InternalError) { client.ack(queue: 'q', msg_id: 'x') }
+      assert_nil client.ack(queue: 'q', msg_id: 'x')
+    end
+  end
+
+  def test_an_answer_of_a_call_that_cannot_be_read_is_an_error_of_the_sdk
+    with_broker(describe: ->(*) { FakeBroker::Garbage.new }) do |client|
+      assert_raises(Fila::InternalError) { client.describe }
+    end
+  end
+
+  def test_a_delivery_that_cannot_be_read_ends_the_consumer
+    with_broker(consume: ->(*) { [FakeBroker::Garbage.new] }) do |client|
+      consumer = client.consume(queue: 'q')
+
+      2.times { assert_raises(Fila::InternalError) { consumer.pop } }
+      assert_predicate consumer, :stopped?
+    end
+  end
+
+  def test_a_list_without_an_end_costs_the_deadline
+    endless = ->(*) { V1::ListQueuesResponse.new(cursor: 'again') }
+    with_broker(list_queues: endless) do |client|
+      assert_raises(Fila::TimeoutError, Fila::UnavailableError) { client.list_queues(timeout: 0.3) }
+    end
+  end
+
+  # A request with more than 5,000 settlements is refused, and leases that are not extended end.
+  def test_leases_of_thousands_of_messages_are_extended_in_several_requests
+    sizes = Queue.new
+    settle = in_turn([lambda do |request|
+      sizes << request.extends.sum { |group| group.message_ids.size }
+      V1::SettleResponse.new(sequence: request.sequence)
+    end])
+    with_broker(consume: delivering(6000), settle: settle) do |client|
+      consumer = client.consume(queue: 'q', max_in_flight: 6000)
+      seen = []
+      seen << sizes.pop until seen.sum >= 6000
+
+      assert_operator seen.max, :<=, 5000
+      consumer.stop
+    end
+  end
+
+  # The broker has taken leave of all of them before it ends the first stream.
+  def test_many_consumers_are_closed_at_once
+    leaving = Queue.new
+    done = Queue.new
+    slow = lambda do |requests, *|
+      Enumerator.new do
+        requests.each(&:itself)
+        leaving << true
+        done.pop
+      end
+    end
+    with_goodbyes_of(600) do
+      with_broker(consume: slow) do |client, broker|
+        consumers = Array.new(10) { client.consume(queue: 'q') }
+        consumers.each { broker.calls.pop }
+        closing = Thread.new { client.close }
+        consumers.each { leaving.pop }
+        done.close
+        closing.join
+      end
+    end
+  end
+
+  private
+
+  # How long a consumer waits for the end of its stream.
+  def with_goodbyes_of(seconds)
+    usual = Fila::Feed::GOODBYE
+    change = lambda do |value|
+      Fila::Feed.__send__(:remove_const, :GOODBYE)
+      Fila::Feed.const_set(:GOODBYE, value)
+    end
+    change.call(seconds)
+    yield
+  ensure
+    change.call(usual)
+  end
+
+  def with_broker(**handlers)
+    FakeBroker.run(**handlers) do |broker|
+      Fila::Client.open(broker.address, timeout: 600) { |client| yield client, broker }
+    end
+  end
+
+  def with_enqueue_stream(answers, &block)
+    with_broker(enqueue_stream: in_turn(answers), &block)
+  end
+
+  # Answers the first request of all streams in the first way, the next one in the next way; the last way stays.
+  def in_turn(answers)
+    lambda do |requests, *|
+      requests.lazy.map { |request| (answers.size > 1 ? answers.shift : answers.first).call(request) }
+    end
+  end
+
+  def enqueued(request)
+    results = request.messages.map { V1::EnqueueResult.new(message_id: 'there') }
+    V1::EnqueueBatchResponse.new(sequence: request.sequence, results: results)
+  end
+
+  # One lease of many messages, which is to be extended soon.
+  def delivering(count)
+    lambda do |requests, *|
+      metadata = V1::MessageMetadata.new(lease_id: 'lease')
+      messages = Array.new(count) { |n| V1::Message.new(id: n.to_s, metadata: metadata) }
+      first = V1::ConsumeResponse.new(messages: messages, visibility_timeout_ms: 300)
+      Enumerator.new do |responses|
+        responses << first
+        requests.each(&:itself)
+      end
+    end
+  end
+end

@@ -1,0 +1,239 @@
+//! Which batch goes onto the wire next. Pure: no stream, no clock.
+//!
+//! - Batches leave in the order in which they were made and are answered in that order.
+//! - At most [`WINDOW`] are in flight, and only two while the last one is small: what arrives meanwhile then travels as
+//!   one batch. Otherwise a short stall fills the window with single messages.
+//! - When the connection is lost, the batches in flight go first onto the next stream: same bytes, same order.
+//! - A batch that nobody waits for any more is not sent again, and its number is never reused.
+//! - A refusal that ends the stream is a batch's own only if that was alone in flight. So after one, batches are sent
+//!   one at a time until one is refused alone: that one fails, the others go through.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use crate::call::Sent;
+use crate::error::{Error, Result};
+
+/// Batches in flight. The broker remembers its last 64 answers to a producer.
+pub(crate) const WINDOW: usize = 8;
+const SMALL_BYTES: usize = 64 << 10;
+const SMALL_WINDOW: usize = 2;
+
+/// What one caller wants done, and where the answer goes. A caller that gives up drops its end of `reply`.
+pub(crate) struct Item<W, A> {
+    pub(crate) work: W,
+    pub(crate) reply: oneshot::Sender<Result<A>>,
+    pub(crate) sent: Sent,
+}
+
+impl<W, A> Item<W, A> {
+    pub(crate) fn waits(&self) -> bool {
+        !self.reply.is_closed()
+    }
+
+    pub(crate) fn answer(self, answer: Result<A>) {
+        // The caller may have gone meanwhile: then nobody wants the answer.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// One request on a stream, for several callers.
+pub(crate) struct Batch<W, A> {
+    pub(crate) data: Bytes,
+    pub(crate) items: Vec<Item<W, A>>,
+    pub(crate) sequence: u64,
+    /// It was sent on a stream that broke, so the broker may have carried it out already.
+    pub(crate) resent: bool,
+}
+
+impl<W, A> Batch<W, A> {
+    /// Answers the callers, in their order.
+    pub(crate) fn answer(self, answers: Vec<Result<A>>) {
+        for (item, answer) in self.items.into_iter().zip(answers) {
+            item.answer(answer);
+        }
+    }
+
+    pub(crate) fn fail(self, error: &Error) {
+        for item in self.items {
+            item.answer(Err(error.clone()));
+        }
+    }
+
+    /// Answers come in order, so another number means that the two sides have lost each other.
+    pub(crate) fn check(&self, sequence: u64) -> Result<()> {
+        if sequence == self.sequence {
+            return Ok(());
+        }
+        let text = format!("the broker answered request {sequence} instead of {}", self.sequence);
+        Err(Error::own(Error::Internal, text))
+    }
+
+    fn abandoned(&self) -> bool {
+        !self.items.iter().any(Item::waits)
+    }
+
+    /// Whether the broker may have carried it out: its callers must know when they give up.
+    fn note_sent(&self, sent: bool) {
+        for item in &self.items {
+            item.sent.store(sent, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The batches that were made and not yet answered.
+pub(crate) struct SendWindow<W, A> {
+    in_flight: VecDeque<Batch<W, A>>,
+    resend: VecDeque<Batch<W, A>>,
+    probing: bool,
+}
+
+impl<W, A> SendWindow<W, A> {
+    pub(crate) fn new() -> Self {
+        Self { in_flight: VecDeque::new(), resend: VecDeque::new(), probing: false }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty() && self.resend.is_empty()
+    }
+
+    /// The data to write now: of a batch to send again, else of a new one. `None` when there is none, or no room.
+    pub(crate) fn next(&mut self, make: impl FnOnce() -> Option<Batch<W, A>>) -> Option<Bytes> {
+        if self.is_empty() {
+            self.probing = false;
+        }
+        if self.in_flight.len() >= self.room() {
+            return None;
+        }
+        let batch = self.left_over().or_else(make)?;
+        let data = batch.data.clone();
+        batch.note_sent(true);
+        self.in_flight.push_back(batch);
+        Some(data)
+    }
+
+    fn room(&self) -> usize {
+        match self.in_flight.back() {
+            _ if self.probing => 1,
+            Some(last) if last.data.len() < SMALL_BYTES => SMALL_WINDOW,
+            _ => WINDOW,
+        }
+    }
+
+    /// The batch that the next answer belongs to.
+    pub(crate) fn answered(&mut self) -> Option<Batch<W, A>> {
+        self.in_flight.pop_front()
+    }
+
+    /// The connection was lost: what was in flight is sent again. `sent` says whether any of it may have left.
+    pub(crate) fn lost(&mut self, sent: bool) {
+        while let Some(mut batch) = self.in_flight.pop_back() {
+            batch.resent |= sent;
+            batch.note_sent(batch.resent);
+            self.resend.push_front(batch);
+        }
+    }
+
+    /// The broker ended the stream with an error. Returns the batch to blame, if that is certain.
+    pub(crate) fn refused(&mut self) -> Option<Batch<W, A>> {
+        let blamed = if self.in_flight.len() == 1 { self.in_flight.pop_front() } else { None };
+        self.probing |= !self.in_flight.is_empty();
+        self.lost(true);
+        blamed
+    }
+
+    /// Takes all batches, to fail them.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Batch<W, A>> + '_ {
+        self.in_flight.drain(..).chain(self.resend.drain(..))
+    }
+
+    fn left_over(&mut self) -> Option<Batch<W, A>> {
+        while let Some(batch) = self.resend.pop_front() {
+            if !batch.abandoned() {
+                return Some(batch);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Reply = oneshot::Receiver<Result<()>>;
+
+    fn batch(sequence: u64, size: usize) -> (Batch<(), ()>, Reply) {
+        let (reply, answer) = oneshot::channel();
+        let data = Bytes::from(vec![sequence as u8; size]);
+        let items = vec![Item { work: (), reply, sent: Sent::default() }];
+        (Batch { data, items, sequence, resent: false }, answer)
+    }
+
+    fn filled(count: u64, size: usize) -> (SendWindow<(), ()>, Vec<Reply>, usize) {
+        let (mut window, mut replies, mut sent) = (SendWindow::new(), Vec::new(), 0);
+        for sequence in 1..=count {
+            let (made, reply) = batch(sequence, size);
+            if window.next(|| Some(made)).is_some() {
+                sent += 1;
+                replies.push(reply);
+            }
+        }
+        (window, replies, sent)
+    }
+
+    #[test]
+    fn eight_large_batches_are_in_flight_but_only_two_small_ones() {
+        assert_eq!(filled(12, SMALL_BYTES).2, 8);
+        assert_eq!(filled(12, 10).2, 2);
+    }
+
+    #[test]
+    fn after_a_loss_the_same_bytes_go_again_in_order_before_new_ones() {
+        let (mut window, _replies, _) = filled(2, SMALL_BYTES);
+        window.lost(true);
+        let (new, _reply) = batch(3, SMALL_BYTES);
+        let mut new = Some(new);
+        let order: Vec<u8> = (0..3).map(|_| window.next(|| new.take()).expect("room")[0]).collect();
+        assert_eq!(order, [1, 2, 3]);
+        assert_eq!(window.in_flight.iter().map(|batch| batch.resent).collect::<Vec<_>>(), [true, true, false]);
+    }
+
+    #[test]
+    fn a_caller_knows_whether_its_request_may_have_left() {
+        let (made, _reply) = batch(1, 10);
+        let sent = made.items[0].sent.clone();
+        let (mut window, mut made) = (SendWindow::new(), Some(made));
+        let told = |sent: &Sent| sent.load(Ordering::Relaxed);
+        window.next(|| made.take()).expect("room");
+        assert!(told(&sent), "the wire has it");
+        window.lost(false);
+        assert!(!told(&sent), "there was no connection");
+        window.next(|| None).expect("again");
+        window.lost(true);
+        window.next(|| None).expect("again");
+        window.lost(false);
+        assert!(told(&sent), "an earlier attempt may have arrived");
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_sent_again() {
+        let (mut window, replies, _) = filled(2, SMALL_BYTES);
+        window.lost(true);
+        drop(replies);
+        assert!(window.next(|| None).is_none() && window.is_empty());
+    }
+
+    #[test]
+    fn a_refusal_is_blamed_on_a_batch_that_was_alone() {
+        let (mut window, _replies, _) = filled(2, SMALL_BYTES);
+        assert!(window.refused().is_none());
+        assert_eq!(window.next(|| None).expect("the first again")[0], 1);
+        assert!(window.next(|| None).is_none(), "one at a time");
+        assert_eq!(window.refused().map(|batch| batch.sequence), Some(1));
+        assert_eq!(window.next(|| None).expect("the second again")[0], 2);
+    }
+}

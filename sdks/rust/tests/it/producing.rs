@@ -1,0 +1,169 @@
+//! Enqueueing: calls travel together, and a lost answer doubles nothing.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+
+use fila_client::proto::{self, EnqueueBatchRequest, ErrorKind};
+use fila_client::{Client, Error, NO_HEADERS, OutgoingMessage};
+use tokio::sync::{Notify, mpsc};
+
+use crate::fake::{Fake, passing, refusal, taken};
+use crate::within;
+
+#[tokio::test]
+async fn calls_that_run_at_the_same_time_travel_together() {
+    let (batches, mut seen) = mpsc::unbounded_channel();
+    let (go, gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (held, begun) = (go.clone(), gone.clone());
+    let fake = Fake::start(move |mut call| {
+        let (batches, held, begun) = (batches.clone(), held.clone(), begun.clone());
+        async move {
+            call.open(&[]);
+            while let Some(request) = call.read::<EnqueueBatchRequest>().await {
+                if request.sequence == 1 {
+                    begun.notify_one();
+                    held.notified().await;
+                }
+                call.send(&taken(&request));
+                let _ = batches.send(request.messages.len());
+            }
+        }
+    })
+    .await;
+    let client = Client::connect(&fake.address).expect("a client");
+    let enqueue = || {
+        let client = client.clone();
+        tokio::spawn(async move { client.enqueue("q", NO_HEADERS, "x").await })
+    };
+    let mut calls = vec![enqueue()];
+    within(gone.notified()).await;
+    calls.extend((0..500).map(|_| enqueue()));
+    // All of them are waiting by the time that the first one is answered.
+    tokio::task::yield_now().await;
+    go.notify_one();
+    for call in calls {
+        within(call).await.expect("no panic").expect("enqueued");
+    }
+    drop(fake);
+    drop(client);
+    let (mut sizes, mut count) = (Vec::new(), 0);
+    while count < 501 {
+        let size = within(seen.recv()).await.expect("a batch");
+        count += size;
+        sizes.push(size);
+    }
+    assert!(sizes.len() <= 5, "{sizes:?}");
+}
+
+#[tokio::test]
+async fn a_batch_without_an_answer_is_sent_again_as_it_was() {
+    let seen: Arc<Mutex<Vec<EnqueueBatchRequest>>> = Arc::default();
+    let (noted, refusals) = (seen.clone(), Arc::new(AtomicUsize::new(0)));
+    let fake = Fake::start(move |mut call| {
+        let (noted, refusals) = (noted.clone(), refusals.clone());
+        async move {
+            call.open(&[]);
+            while let Some(request) = call.read::<EnqueueBatchRequest>().await {
+                noted.lock().expect("no panic").push(request.clone());
+                match call.connection {
+                    0 => return call.cut(),
+                    // A proxy that is busy has not said that nothing was done.
+                    1 => return call.trailers(&[("grpc-status", "8")]),
+                    // Neither has a broker that ends a stream because of load.
+                    2 if refusals.fetch_add(1, SeqCst) == 0 => return call.refuse(passing(8, ErrorKind::Overloaded)),
+                    _ => call.send(&taken(&request)),
+                }
+            }
+        }
+    })
+    .await;
+    let client = Client::connect(&fake.address).expect("a client");
+    within(client.enqueue("q", [("a", "1")], "x")).await.expect("enqueued");
+    let seen = seen.lock().expect("no panic");
+    assert!(seen.len() == 4 && seen.iter().all(|request| *request == seen[0]), "{seen:?}");
+}
+
+#[tokio::test]
+async fn many_messages_are_sent_in_order_and_each_has_a_result_in_its_place() {
+    let sent: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = sent.clone();
+    let fake = Fake::start(move |mut call| {
+        let noted = noted.clone();
+        async move {
+            call.open(&[]);
+            while let Some(request) = call.read::<EnqueueBatchRequest>().await {
+                let payloads =
+                    request.messages.iter().map(|message| String::from_utf8_lossy(&message.payload).into_owned());
+                noted.lock().expect("no panic").extend(payloads);
+                let result = |message: &proto::EnqueueRequest| match &message.payload[..] {
+                    b"bad" => {
+                        let error = Some(refusal(3, ErrorKind::PayloadTooLarge));
+                        proto::EnqueueResult { error, ..Default::default() }
+                    }
+                    payload => {
+                        let message_id = String::from_utf8_lossy(payload).into_owned();
+                        proto::EnqueueResult { message_id, ..Default::default() }
+                    }
+                };
+                let results = request.messages.iter().map(result).collect();
+                let sequence = request.sequence;
+                call.send(&proto::EnqueueBatchResponse { results, sequence, error: None });
+            }
+        }
+    })
+    .await;
+    // Most of them wait for room.
+    let client = Client::builder([&fake.address]).buffer_bytes(2000).connect().expect("a client");
+    let payload = |number: usize| if number == 1234 { "bad".to_owned() } else { number.to_string() };
+    let results = within(client.enqueue_many("q", (0..3000).map(|number| OutgoingMessage::new(payload(number))))).await;
+    assert_eq!(*sent.lock().expect("no panic"), (0..3000).map(payload).collect::<Vec<_>>());
+    for (number, result) in results.into_iter().enumerate() {
+        match result {
+            Ok(sent) => assert_eq!(sent.id, number.to_string()),
+            Err(error) => assert!(number == 1234 && matches!(error, Error::LimitExceeded(_)), "{number}: {error}"),
+        }
+    }
+    assert!(within(client.enqueue_many("q", [])).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_at_any_moment_disturbs_no_other() {
+    let fake = Fake::start(crate::fake::take_all).await;
+    let client = Client::connect(&fake.address).expect("a client");
+    for polls in 0..20 {
+        let calls = (0..20).map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.enqueue("q", NO_HEADERS, "given up").await.map(drop) })
+        });
+        let calls: Vec<_> = calls.collect();
+        for _ in 0..polls {
+            tokio::task::yield_now().await;
+        }
+        calls.iter().for_each(tokio::task::JoinHandle::abort);
+        within(client.enqueue("q", NO_HEADERS, "kept")).await.expect("enqueued");
+    }
+}
+
+#[tokio::test]
+async fn messages_without_bytes_take_room_too() {
+    let (batches, mut seen) = mpsc::unbounded_channel();
+    let fake = Fake::start(move |mut call| {
+        let batches = batches.clone();
+        async move {
+            call.open(&[]);
+            while let Some(request) = call.read::<EnqueueBatchRequest>().await {
+                call.send(&taken(&request));
+                let _ = batches.send(request.messages.len());
+            }
+        }
+    })
+    .await;
+    let client = Client::builder([&fake.address]).buffer_bytes(1000).connect().expect("a client");
+    for sent in within(client.enqueue_many("q", (0..100).map(|_| OutgoingMessage::default()))).await {
+        sent.expect("enqueued");
+    }
+    while let Ok(size) = seen.try_recv() {
+        assert!(size <= 3, "{size}");
+    }
+}
