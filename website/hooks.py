@@ -1,4 +1,4 @@
-"""What MkDocs asks while it builds: the pages that are made from code, and where links out of docs/ lead."""
+"""What MkDocs asks while it builds: the pages made from code, where links out of docs/ lead, and llms-full.txt."""
 
 import re
 from collections.abc import Callable
@@ -7,30 +7,31 @@ from typing import Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 from website.reference import api, cli, configuration, metrics, python_sdk
 
 ROOT: Final = Path(__file__).parents[1]
 WRITTEN: Final = Path(__file__).parent / "pages"
-MADE: Final[dict[str, Callable[[], str]]] = {
-    "reference/api.md": api.page,
-    "reference/cli.md": cli.page,
-    "reference/configuration.md": configuration.page,
-    "reference/metrics.md": metrics.page,
-    "reference/python.md": python_sdk.page,
-    "changelog.md": (ROOT / "CHANGELOG.md").read_text,
-    "contributing.md": (ROOT / "CONTRIBUTING.md").read_text,
-    "licensing.md": (ROOT / "LICENSING.md").read_text,
-    "security-policy.md": (ROOT / "SECURITY.md").read_text,
-}
 #: Files outside of docs/ that are pages of the site.
 PAGES: Final = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "LICENSING.md": "licensing.md",
     "SECURITY.md": "security-policy.md",
+    **{f"sdks/{sdk}/README.md": f"sdks/{sdk}.md" for sdk in ("go", "javascript", "rust", "java", "ruby")},
 }
+MADE: Final[dict[str, Callable[[], str]]] = {
+    "reference/api.md": api.page,
+    "reference/cli.md": cli.page,
+    "reference/configuration.md": configuration.page,
+    "reference/metrics.md": metrics.page,
+    "reference/python.md": python_sdk.page,
+    **{page: (ROOT / file).read_text for file, page in PAGES.items()},
+}
+_FOLDERS: Final = {page: PurePosixPath(file).parent for file, page in PAGES.items()}
+_shown: list[Page] = []
 _LINK: Final = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -44,10 +45,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:  # noqa: ARG001 - MkDocs names them
+    """Remember which pages there are, and in which order."""
+    _shown[:] = nav.pages
+    return nav
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Put the map for programs beside the pages, and all pages as one text."""
+    site, whole = Path(config.site_dir), (ROOT / "llms.txt").read_text()
+    (site / "llms.txt").write_text(whole)
+    pages = [f"<!-- {page.file.src_uri} -->\n\n{page.markdown}" for page in _shown]
+    (site / "llms-full.txt").write_text("\n\n".join([whole, *pages]))
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - MkDocs names them
     """A link to a file of the repository becomes its name, unless the file is a page of the site."""
     here = PurePosixPath(page.file.src_uri).parent
-    source = PurePosixPath("docs") / here if (ROOT / "docs" / page.file.src_uri).exists() else PurePosixPath()
+    in_docs = (ROOT / "docs" / page.file.src_uri).exists()
+    source = PurePosixPath("docs") / here if in_docs else _FOLDERS.get(page.file.src_uri, PurePosixPath())
 
     def lead(found: re.Match[str]) -> str:
         text, target = found.groups()

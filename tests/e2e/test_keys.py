@@ -99,15 +99,15 @@ def test_the_command_line_manages_keys(server, admin, tmp_path):
     assert token not in json.dumps(keys)
     new = fila(server, "auth", "key", "rotate", me["key_id"], "--overlap", "1h", key=admin).strip()
     assert new != token
-    fila(server, "auth", "key", "revoke", me["key_id"], key=admin)
+    fila(server, "auth", "key", "revoke", me["key_id"], "--yes", key=admin)
     assert "not valid" in fila(server, "auth", "whoami", "--api-key-file", str(file), code=1)
     fila(server, "auth", "role", "set", "tuner", "configure=throttle:billing.*", key=admin)
     fila(server, "auth", "principal", "set", "billing", "--role", "tuner", key=admin)
     fila(server, "throttle", "set", "billing.api", "--rate", "5", key=new)
     assert "lacks the permission" in fila(server, "throttle", "set", "other", "--rate", "5", key=new, code=1)
-    assert "has the role" in fila(server, "auth", "role", "delete", "tuner", key=admin, code=1)
-    assert "1 key revoked" in fila(server, "auth", "principal", "delete", "billing", key=admin)
-    fila(server, "auth", "role", "delete", "tuner", key=admin)
+    assert "has the role" in fila(server, "auth", "role", "delete", "tuner", "--yes", key=admin, code=1)
+    assert "1 key revoked" in fila(server, "auth", "principal", "delete", "billing", "--yes", key=admin)
+    fila(server, "auth", "role", "delete", "tuner", "--yes", key=admin)
     assert "tuner" not in fila(server, "auth", "role", "list", key=admin)
 
 

@@ -1,29 +1,33 @@
-"""The tutorial on TLS and keys, command by command: what it prints, and that its last words are true."""
+"""The tutorials, command by command: what they print is what they say."""
 
 import pytest
 
 from fila.testing import ServerProcess
 from tests.support.pages import ROOT, Shell, blocks, checkout, environment, matches
 
-PAGE = ROOT / "docs" / "tutorial-tls-and-keys.md"
+TUTORIALS = sorted((ROOT / "docs").glob("tutorial-*.md"))
 
 
 @pytest.mark.timeout(240)
-def test_the_tutorial_does_what_it_says(tmp_path):
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem.removeprefix("tutorial-"))
+def test_the_tutorial_does_what_it_says(page, tmp_path):
+    """Each makes a folder of its own with the log of its server, which stops at the end."""
     folder = checkout(tmp_path / "checkout")
     holder = ServerProcess(tmp_path)  # never started: it keeps a port free for us
-    steps = blocks(PAGE.read_text().replace("5555", str(holder.port)))
+    steps = blocks(page.read_text().replace("5555", str(holder.port)))
     try:
         with Shell(folder, environment()) as shell:
             for step in steps:
                 if step.kind == "python":
                     name = step.text.splitlines()[0].removeprefix("# ")
-                    (folder / "tls-tutorial" / name).write_text(step.text)
-                else:
+                    [made] = folder.glob("*-tutorial")
+                    (made / name).write_text(step.text)
+                elif step.kind == "sh":
                     shell.check(step)
     finally:
         holder.close()
-    assert "stopped" in (folder / "tls-tutorial" / "server.log").read_text()
+    [log] = folder.glob("*-tutorial/server.log")
+    assert "stopped" in log.read_text()
 
 
 def test_a_page_that_shows_something_else_is_found(tmp_path):

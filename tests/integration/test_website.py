@@ -48,6 +48,17 @@ def test_it_has_every_page_of_docs(site):
         assert (site / str(name).replace("README", "index")).exists(), name
 
 
+def test_programs_find_a_map_and_all_pages_as_one_text(site):
+    assert (site / "llms.txt").read_text() == (ROOT / "llms.txt").read_text()
+    whole = (site / "llms-full.txt").read_text()
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert f"<!-- {page.relative_to(ROOT / 'docs')} -->" in whole
+    for sdk in ("go", "javascript", "rust", "java", "ruby"):
+        quickstart = (ROOT / "sdks" / sdk / "README.md").read_text().partition("## Quickstart")[2][:200]
+        assert quickstart in whole
+        assert (site / "sdks" / f"{sdk}.html").exists()
+
+
 def test_it_loads_nothing_from_other_machines(site):
     for page in site.rglob("*.html"):
         assert not re.search(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(?:https?:)?//', page.read_text()), page

@@ -1,4 +1,6 @@
-"""What the pages name exists: commands with their options, methods of the SDK, settings, metrics and links."""
+"""What the pages name exists: commands with their options, methods of the SDK, settings, metrics and links. And every
+command and every method of the SDK is on a page.
+"""
 
 import re
 import shlex
@@ -14,6 +16,7 @@ from fila import AsyncClient, Client
 from fila.cli.main import cli
 from fila.config import Config, load
 from fila.jobs.metrics import CATALOG as JOBS_CATALOG
+from fila.server.main import STORE_COMMANDS
 from fila.telemetry.catalog import CATALOG
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
 
@@ -62,6 +65,8 @@ def test_commands_and_options_exist(path):
         program, *words = words_of(command)
         if program == "fila-server":
             known = {"--config", "--listen", "--insecure", "--data-dir", "--console", "--version", "--help"}
+            if words and words[0] in STORE_COMMANDS:
+                known = {"--data-dir", "--to", "--from", "--help"}
         else:
             found, known = cli, set()
             while isinstance(found, click.Group) and words:
@@ -83,6 +88,31 @@ def test_commands_and_options_exist(path):
     assert wrong == []
 
 
+def leaves(group, path=()):
+    """Every command that does something, by its words."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from leaves(command, (*path, name))
+        elif not command.hidden:
+            yield (*path, name)
+
+
+def ran(command, words, path=()):
+    """The commands that a line stands for: `fila auth role set|list` are two."""
+    if not isinstance(command, click.Group):
+        yield path
+    elif words:
+        for name in words[0].split("|"):
+            if name in command.commands:
+                yield from ran(command.commands[name], words[1:], (*path, name))
+
+
+def test_every_command_is_on_a_page():
+    lines = [words_of(command) for path in PAGES for command in commands(path.read_text())]
+    shown = {path for program, *words in lines if program == "fila" for path in ran(cli, words)}
+    assert set(leaves(cli)) - shown == set()
+
+
 def test_options_in_the_tables_of_the_command_exist():
     def options(command):
         own = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
@@ -96,6 +126,12 @@ def test_options_in_the_tables_of_the_command_exist():
 def test_methods_of_clients_exist(path):
     named = re.findall(r"\bclient\.(\w+)", path.read_text())
     assert [name for name in named if not (hasattr(Client, name) or hasattr(AsyncClient, name))] == []
+
+
+def test_every_method_of_the_client_is_on_the_page_of_the_sdk():
+    text = (ROOT / "docs" / "sdk-python.md").read_text()
+    methods = [name for name in dir(AsyncClient) if not name.startswith("_")]
+    assert [name for name in methods if not re.search(rf"[.`]{name}\b", text)] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page)
