@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from fila.client.backoff import Backoff
 from fila.client.connection import was_lost
-from fila.client.errors import ClientClosedError, FilaError, InternalError, from_rpc, no_answer, unreadable
+from fila.client.errors import ClientClosedError, FilaError, InternalError, forgotten, from_rpc, no_answer, unreadable
 from fila.client.finish import finished
 from fila.client.send_window import Batch, SendWindow
 from fila.client.waiter import Waiter, expire
@@ -30,6 +30,9 @@ W = TypeVar("W", bound=Waiter)
 
 class Codec(Protocol[W]):
     """Turns requests into a batch, and the answer to the batch into an answer to each request."""
+
+    #: A batch whose answer was lost may be sent again for so long.
+    repeatable_s: float
 
     def make_batch(self, gathered: deque[W]) -> Batch[W] | None:
         """Take from the left what fits into one batch. Skip requests that nobody waits for any more."""
@@ -137,9 +140,14 @@ class BatchStream(Generic[W]):
             return
         try:
             while (self._gathered or self._window.left_over) and call.has_room:
+                now = self._loop.time()
+                if self._window.left_over:
+                    self._window.end_older(now - self._codec.repeatable_s, forgotten())
                 batch = self._window.next(self._make_batch)
                 if batch is None:
                     return
+                if not batch.resent:
+                    batch.sent_at = now
                 call.send(batch.data)
         except Exception as error:  # noqa: BLE001  # a defect, which ends the stream
             self._defect = error

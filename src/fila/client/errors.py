@@ -246,6 +246,13 @@ def no_answer(timeout_s: float, trouble: str = "") -> FilaTimeoutError:
     return FilaTimeoutError(f"no answer within {timeout_s:g} s" + (f" ({trouble})" if trouble else ""))
 
 
+def forgotten() -> FailedPreconditionError:
+    """For a batch that the broker may not know any more: sent again, it could be carried out twice."""
+    error = FailedPreconditionError("the answer was lost, and the broker may not know the request any more")
+    error.kind = pb.ErrorKind.Name(pb.ERROR_KIND_STALE_SEQUENCE).removeprefix(_KIND_PREFIX).lower()
+    return error
+
+
 def unreadable(error: Exception) -> InternalError:
     """For an answer that cannot be decoded, or does not match its request."""
     return InternalError(f"unexpected answer from the broker: {error!r}")

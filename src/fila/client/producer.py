@@ -3,6 +3,7 @@
 - A producer has a random producer id, and numbers its batches with a sequence from 1.
 - A batch whose answer was lost is sent again under its sequence number. The broker remembers its last answers to each
   producer, so it enqueues nothing twice.
+- What was first sent longer ago than the broker remembers is not sent again: it fails as `stale_sequence`.
 - A batch that timed out keeps its number and is not sent again: its messages were enqueued once, or not at all.
 """
 
@@ -39,6 +40,9 @@ class Enqueue(Waiter):
 
 class EnqueueCodec:
     """Numbers and encodes the batches of one producer, and splits the answers."""
+
+    #: Less than the ten minutes for which the broker remembers a producer that is silent.
+    repeatable_s = 540.0
 
     def __init__(self, producer_id: str) -> None:
         self._producer_id = producer_id

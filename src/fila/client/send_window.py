@@ -39,6 +39,8 @@ class Batch(Generic[W]):
     sequence: int = 0
     #: It was sent on a stream that broke, so the broker may have carried it out already.
     resent: bool = False
+    #: When it was first sent, by the clock of the stream.
+    sent_at: float = 0.0
 
     def check_answer(self, sequence: int) -> None:
         """Raises ValueError when an answer is not to this batch."""
@@ -75,6 +77,12 @@ class SendWindow(Generic[W]):
 
     def waiters(self) -> list[W]:
         return [waiter for batch in (*self._in_flight, *self._resend) for waiter in batch.waiters]
+
+    def end_older(self, than: float, error: FilaError) -> None:
+        """Fail the batches of earlier streams that were first sent before `than`: they are not resent."""
+        for batch in self._resend:
+            if batch.sent_at < than:
+                batch.fail(error)
 
     def next(self, make: Callable[[], Batch[W] | None]) -> Batch[W] | None:
         """The batch to write now: one to resend, else a new one from `make`. None when there is none, or no room."""

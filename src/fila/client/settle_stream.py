@@ -9,6 +9,7 @@ ack has failed.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ class Settle(Waiter):
 
 class SettleCodec:
     """Merges settlements into SettleRequests, and splits the answers."""
+
+    #: A settlement names its lease, so it may be repeated for ever.
+    repeatable_s = math.inf
 
     def __init__(self) -> None:
         self._sequence = 0

@@ -1,17 +1,21 @@
-"""A stream of batches whose codec is broken must not leave its callers waiting."""
+"""A stream of batches: a broken codec leaves no caller waiting, and what may be forgotten is not sent again."""
 
 import asyncio
 
 import pytest
 
+from fila.client.aio import AsyncClient
 from fila.client.batch_stream import BatchStream
 from fila.client.connection import Connection
-from fila.client.errors import InternalError
+from fila.client.errors import FailedPreconditionError, InternalError
+from fila.client.producer import EnqueueCodec
 from fila.client.waiter import Waiter
 from tests.helpers.scripted_broker import ScriptedBroker, serving
 
 
 class BrokenCodec:
+    repeatable_s = 1.0
+
     def make_batch(self, gathered):
         raise ZeroDivisionError
 
@@ -33,5 +37,28 @@ def test_a_defect_reaches_all_callers_now_and_later():
                     await asyncio.wait_for(reply, 2.0)
             await stream.close()
             await connection.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("repeatable_s", [540.0, 0.0])
+def test_what_the_broker_may_have_forgotten_is_not_sent_again(monkeypatch, repeatable_s):
+    """With the answer of `x` lost, it is repeated under its number, or its caller is told that nobody knows."""
+    monkeypatch.setattr(EnqueueCodec, "repeatable_s", repeatable_s)
+
+    async def main():
+        broker = ScriptedBroker()
+        broker.script.append("lose answer")
+        async with serving(broker) as addr, AsyncClient(addr, timeout=10.0) as client:
+            if repeatable_s:
+                assert await client.enqueue("q", payload=b"x") == "id-1"
+            else:
+                with pytest.raises(FailedPreconditionError) as raised:
+                    await client.enqueue("q", payload=b"x")
+                assert raised.value.kind == "stale_sequence"
+                assert not raised.value.retryable
+            assert await client.enqueue("q", payload=b"y") == "id-2"
+        assert broker.enqueued == [b"x", b"y"]
+        assert broker.sequences == ([1, 1, 2] if repeatable_s else [1, 2])
 
     asyncio.run(main())
