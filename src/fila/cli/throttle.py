@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from fila.cli import completing, output
 from fila.cli.asking import confirm, yes_option
 from fila.cli.session import Session, pass_session, session_options
-
-PREFIX = "throttle."
+from fila.client.throttle_limit import PREFIX, ThrottleLimit
 
 
 @click.group(
@@ -51,8 +52,7 @@ def set_(session: Session, /, key: str, rate: float | None, burst: float | None,
 
     The limit applies at once and survives restarts. It replaces the previous limit of KEY as a whole.
     """
-    parts = {"rate": rate, "burst": burst, "max_in_flight": max_in_flight}
-    value = ",".join(f"{name}={_number(number)}" for name, number in parts.items() if number is not None)
+    value = str(ThrottleLimit(rate, burst, max_in_flight))
     if not value:
         raise click.UsageError("Give --rate, --max-in-flight, or both.")
     with session.client() as client:
@@ -77,15 +77,17 @@ def list_throttles(session: Session, /, prefix: str) -> None:
     """List limits, of all keys or of those that begin with PREFIX."""
     with session.client() as client:
         entries = client.list_config(PREFIX + prefix)
-    limits = {key.removeprefix(PREFIX): parts(value) for key, value in entries.items()}
+    limits = {key.removeprefix(PREFIX): ThrottleLimit.parse(value) for key, value in entries.items()}
     if session.as_json:
-        output.emit_json([{"key": key, **limit} for key, limit in limits.items()])
+        output.emit_json([{"key": key, **_numbers(limit)} for key, limit in limits.items()])
     elif limits:
-        names = ("rate", "burst", "max_in_flight")
-        rows = [
-            (key, *(_number(limit[name]) if name in limit else "" for name in names)) for key, limit in limits.items()
-        ]
-        output.table(("KEY", "RATE", "BURST", "MAX IN FLIGHT"), rows)
+        parts = {"rate": "RATE", "burst": "BURST", "max_in_flight": "MAX IN FLIGHT", "others": "OTHERS"}
+        if not any(limit.others for limit in limits.values()):
+            del parts["others"]
+        texts = {key: limit.texts() | {"others": limit.others} for key, limit in limits.items()}
+        output.table(
+            ("KEY", *parts.values()), [(key, *(each.get(part, "") for part in parts)) for key, each in texts.items()]
+        )
     else:
         click.echo("No limits are set. Set one with `fila throttle set KEY --rate N`.", err=True)
 
@@ -115,14 +117,9 @@ def unset(session: Session, /, key: str, yes: bool) -> None:
         click.echo(f"{output.printable(key)} {'is no longer limited' if existed else 'was not limited'}")
 
 
-def _number(number: float) -> str:
-    return str(int(number)) if number == int(number) else repr(number)
-
-
-def parts(value: str) -> dict[str, float]:
-    """The numbers of a limit such as `rate=10,burst=20,max_in_flight=5`, or `10,20` for rate and burst."""
-    words = [word.strip() for word in value.split(",")]
-    if "=" not in value:
-        words = [f"{name}={word}" for name, word in zip(("rate", "burst"), words, strict=False)]
-    numbers = {name.strip(): float(number) for name, _, number in (word.partition("=") for word in words)}
-    return {name: int(number) if number.is_integer() else number for name, number in numbers.items()}
+def _numbers(limit: ThrottleLimit) -> dict[str, object]:
+    """The parts that are given, for JSON."""
+    given = {name: value for name, value in asdict(limit).items() if value not in (None, "")}
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in given.items()
+    }

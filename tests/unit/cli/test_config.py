@@ -62,6 +62,15 @@ def test_limits_are_listed_and_taken_away(fila, client):
     assert fila("throttle", "unset", "a", "--yes").stdout == "a was not limited\n"
 
 
+def test_a_part_that_only_a_later_broker_knows_is_listed(fila, client):
+    client.config = {"throttle.a": "rate=5,per=minute", "throttle.b": "rate=nan"}
+    lines = [line.split() for line in fila("throttle", "list").stdout.splitlines()]
+    assert lines == [["KEY", "RATE", "BURST", "MAX", "IN", "FLIGHT", "OTHERS"], ["a", "5", "per=minute"], ["b", "nan"]]
+    assert json.loads(fila("throttle", "list", "a", "--json").stdout) == [
+        {"key": "a", "rate": 5, "others": "per=minute"}
+    ]
+
+
 def test_no_limits_are_no_table(fila):
     result = fila("throttle", "list")
     assert result.stdout == ""

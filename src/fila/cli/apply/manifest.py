@@ -30,6 +30,7 @@ from typing import Any, get_args, get_type_hints
 
 from fila.cli.durations import milliseconds
 from fila.client.queues import QueueSettings
+from fila.client.throttle_limit import ThrottleLimit
 from fila.settings import SettingsError, unknown
 
 MOST_BYTES = 4 << 20
@@ -136,7 +137,7 @@ def _throttle(where: str, table: Table) -> str:
         _typed(f"{where}.{name}", value, (int,) if name == "max_in_flight" else (int, float), "a number")
     if not table.keys() & {"rate", "max_in_flight"}:
         raise SettingsError(f"{where} needs rate, max_in_flight, or both")
-    return ",".join(f"{name}={_number(table[name])}" for name in _LIMITS if name in table)
+    return str(ThrottleLimit(**table))
 
 
 def _entry(where: str, value: object) -> str:
@@ -185,7 +186,3 @@ def _text(path: Path) -> str:
         return data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fila.cli.apply.manifest import Manifest
-from fila.cli.throttle import PREFIX, parts
 from fila.client.errors import QueueNotFoundError
+from fila.client.throttle_limit import PREFIX, ThrottleLimit
 from fila.settings.hook_sources import HookSources
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _entries(client: Client, wanted: Manifest, *, prune: bool) -> Iterator[Chang
 
 
 def _same(kind: str, old: str, new: str) -> bool:
-    return old == new or (kind == "throttle" and parts(old) == parts(new))
+    return old == new or (kind == "throttle" and ThrottleLimit.parse(old) == ThrottleLimit.parse(new))
 
 
 def _setting(key: str, value: str) -> Callable[[Client], object]:
