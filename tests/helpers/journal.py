@@ -55,7 +55,7 @@ def entries_of(first: int, record: Record) -> list[Entry]:
                     count=columns[Field.COUNT][row],
                     cause=columns[Field.CAUSE][row],
                     target=record.lanes[columns[Field.TARGET][row]].queue if moved else "",
-                    note=json.loads(section.texts[row]) if section.texts else None,
+                    note=json.loads(section.texts[row]) if section.texts and section.texts[row] else None,
                     throttled=columns[Field.THROTTLED][row],
                 )
             )

@@ -174,6 +174,7 @@ class Broker:
         """A consumer wants to hold so many messages at most from now on. What it holds stays with it."""
         queue = subscription.queue
         subscription.consumer.max_in_flight = max_in_flight
+        self.journal.consumers_changed(queue.name)
         if queue.ready or len(queue.suspects):
             self._engine.want(queue.name)
             self._schedule()

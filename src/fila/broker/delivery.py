@@ -41,6 +41,14 @@ class Delivery(Effect):
     """Whether the messages have just arrived, and were not taken out of their lanes"""
     trial: bool = False
     """Whether they are suspects, each of which is delivered alone"""
+    asked: int = 0
+    """How many messages the scheduler was asked for; 0 where it was not"""
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether keys were looked at and throttles held all of them up: then the scheduler is not as it was before."""
+        chosen = self.selection
+        return self.asked > 0 and not chosen.messages and bool(chosen.before or chosen.trace.due)
 
     def __post_init__(self) -> None:
         self._count(1)
@@ -148,11 +156,11 @@ def plan_delivery(tick: Tick, queue: QueueState, budget: int) -> int:
         tick.state.wakeups.look_again(queue)
     count = len(selection.messages)
     if not count:
-        tick.add(Delivery(queue, selection))
+        tick.add(Delivery(queue, selection, asked=limit))
         return tried
     if count == budget:
         consumers = next_in_turn(consumers, count, queue.ready)
-    _grant(tick, Delivery(queue, selection), consumers)
+    _grant(tick, Delivery(queue, selection, asked=limit), consumers)
     if len(queue.suspects) and not tried:
         tick.state.wakeups.look_again(queue)  # those that waited may have been all that kept a suspect waiting
     return tried + count

@@ -226,7 +226,7 @@ class Engine:
         self._lookups.go_on()
 
     def _write(self, tick: Tick, commands: list[Command]) -> None:
-        if not len(tick.batch):
+        if not len(tick.batch) and self.journal.remember_looks(tick):
             return
         mark = self.state.clock_mark
         if self.state.sequence.last > mark:

@@ -8,7 +8,7 @@ it arrives: so arrivals stand before deliveries, and otherwise the order of the 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from fila.broker.ack import Ack
 from fila.broker.arrival import Arrival
@@ -67,6 +67,23 @@ class Lanes:
         return [changed.get(lane.key, lane.key.weight) for lane in self._numbers]
 
 
+class Look(NamedTuple):
+    """The scheduler was asked for messages of a queue, and throttles held all of them up."""
+
+    queue: str
+    at: int
+    asked: int
+
+
+def looks_in_vain(tick: Tick) -> list[Look]:
+    """Those of a tick. They change in which order messages are delivered later."""
+    return [_look(delivery, tick.now) for delivery in tick.all(Delivery) if delivery.in_vain]
+
+
+def _look(delivery: Delivery, now: int) -> Look:
+    return Look(delivery.queue.name, now, delivery.asked)
+
+
 class Events:
     """Gathers the record of one tick."""
 
@@ -84,9 +101,29 @@ class Events:
     def add_start(self) -> None:
         self._packer.add(Kind.STARTED, 1, [(_LANE, self._lanes.of_queue(""))])
 
-    def add_count(self, kind: Kind, queue: str, count: int) -> None:
+    def add_count(self, kind: Kind, queue: str, count: int, note: Mapping[str, Any] | None = None) -> None:
         """How many messages or consumers a queue has."""
-        self._packer.add(kind, 1, [(_LANE, self._lanes.of_queue(queue)), (_COUNT, (count,))])
+        texts = [] if note is None else [_text(note)]
+        self._packer.add(kind, 1, [(_LANE, self._lanes.of_queue(queue)), (_COUNT, (count,))], texts)
+
+    def add_held(self, queue: QueueState, count: int) -> None:
+        """How many messages a queue holds, and by which settings it delivers them."""
+        settings = {"quantum": queue.record.quantum, "paused": queue.record.paused}
+        self.add_count(Kind.COUNTED, queue.name, count, settings)
+
+    def add_consumers(self, queue: QueueState, look: Look | None = None) -> None:
+        """How many consumers a queue has and how many messages they may hold; also when a look was in vain."""
+        consumers = queue.consumers.all()
+        note = {"max_in_flight": sum([consumer.max_in_flight for consumer in consumers])}
+        if look is not None:
+            note |= {"asked": look.asked, "asked_at_ns": look.at}
+        self.add_count(Kind.CONSUMERS, queue.name, len(consumers), note)
+
+    def add_limits(self, limits: Mapping[str, str]) -> None:
+        """The limits of throttles that were set before."""
+        if limits:
+            notes = [_text({"key": key, "before": value, "value": value, "by": ""}) for key, value in limits.items()]
+            self._packer.add(Kind.CONFIGURED, len(notes), [(_LANE, self._lanes.of_queue(""))], notes)
 
     def add_tick(self, tick: Tick, commands: Sequence[Command]) -> None:
         """All that the tick moves and changes."""
@@ -106,8 +143,10 @@ class Events:
                 lanes = acked.queue.leases.lanes(acked.seqs)
                 self._add(Kind.ACKED, lanes, acked.seqs, (_ATTEMPT, _attempts(acked.queue, acked.seqs)))
         for delivery in tick.all(Delivery):
-            if delivery.grants:  # throttles may hold up all that was looked at
+            if delivery.grants:
                 self._add_delivery(delivery, tick.now)
+            elif delivery.in_vain:
+                self.add_consumers(delivery.queue, _look(delivery, tick.now))
         for removal in tick.all(Removal):
             if removal.locations:
                 self._add_removal(removal)
@@ -116,8 +155,10 @@ class Events:
             if not isinstance(answer, BrokerError):
                 self._add_command(tick, commands[0], answer)
 
-    def _add(self, kind: Kind, lanes: list[Lane], seqs: Sequence[int], *more: Column) -> None:
-        self._packer.add(kind, len(seqs), [(_LANE, self._lanes.numbers(lanes)), (_SEQ, seqs), *more])
+    def _add(
+        self, kind: Kind, lanes: list[Lane], seqs: Sequence[int], *more: Column, texts: Sequence[str] = ()
+    ) -> None:
+        self._packer.add(kind, len(seqs), [(_LANE, self._lanes.numbers(lanes)), (_SEQ, seqs), *more], texts)
 
     def _add_delivery(self, delivery: Delivery, now: int) -> None:
         messages = delivery.selection.messages
@@ -128,6 +169,8 @@ class Events:
             (_COST, [message[2] for message in messages]),
             (_UNTIL, (delivery.grants[0][1].expires_at,)),
         ]
+        if delivery.asked:
+            columns.append((_COUNT, (delivery.asked,)))
         if any(lane.holdups is not None for lane in set(lanes)):
             held_up = delivery.queue.ledger.held_up
             columns.append((_THROTTLED, [held_up(lane, seq, now) for lane, seq, _ in messages]))
@@ -150,7 +193,9 @@ class Events:
         run = range(seqs[0], seqs[0] + len(seqs))
         if seqs[-1] == run[-1] and seqs == list(run):  # they came in order, and none is left out
             numbers = run
-        self._add(Kind.ENQUEUED, lanes, numbers, (_SIZE, sizes), (_COST, costs), (_UNTIL, until))
+        self._add(
+            Kind.ENQUEUED, lanes, numbers, (_SIZE, sizes), (_COST, costs), (_UNTIL, until), texts=_throttles(lanes)
+        )
 
     def _add_returned(self, returned: list[Returned]) -> None:
         groups: dict[tuple[str, LeaseEnd], list[Returned]] = {}
@@ -159,8 +204,12 @@ class Events:
         for (_, kind), group in groups.items():
             seqs = [back.seq for back in group]
             attempts, until = [back.attempts for back in group], [back.due for back in group]
-            lanes = group[0].queue.leases.lanes(seqs)
-            self._add(OUTCOMES[kind].journal, lanes, seqs, (_ATTEMPT, attempts), (_UNTIL, until))
+            queue = group[0].queue
+            columns: list[Column] = [(_ATTEMPT, attempts), (_UNTIL, until)]
+            alone = [queue.suspicion_after(back.seq, kind, uncounted=back.suspect) or 0 for back in group]
+            if any(alone):
+                columns.append((_COUNT, alone))
+            self._add(OUTCOMES[kind].journal, queue.leases.lanes(seqs), seqs, *columns)
 
     def _add_dead(self, buried: list[DeadLetter]) -> None:
         groups: dict[str, list[DeadLetter]] = {}
@@ -213,8 +262,20 @@ class Events:
                 self._add_note(Kind.CONFIGURED, "", note)
 
     def _add_note(self, kind: Kind, queue: str, note: Mapping[str, Any]) -> None:
-        text = json.dumps(note, ensure_ascii=False)
-        self._packer.add(kind, 1, [(_LANE, self._lanes.of_queue(queue))], [text])
+        self._packer.add(kind, 1, [(_LANE, self._lanes.of_queue(queue))], [_text(note)])
+
+
+def _text(note: Mapping[str, Any]) -> str:
+    return json.dumps(note, ensure_ascii=False)
+
+
+def _throttles(lanes: list[Lane]) -> list[str]:
+    """The throttle keys of each message; nothing where none has any."""
+    told = {
+        lane: _text({"throttles": [throttle.name for throttle in lane.throttles]}) if lane.throttles else ""
+        for lane in set(lanes)
+    }
+    return [told[lane] for lane in lanes] if any(told.values()) else []
 
 
 def _attempts(queue: QueueState, seqs: list[int]) -> Sequence[int]:

@@ -19,8 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from fila.broker.commands import Command
-from fila.broker.events import Events
+from fila.broker.events import Events, Look, looks_in_vain
 from fila.broker.promotion import Promotion
+from fila.broker.state import THROTTLE
 from fila.broker.tick import Tick
 from fila.config import JournalConfig
 from fila.core.errors import StoreCorrupt, StoreFailed
@@ -28,10 +29,13 @@ from fila.core.ids import NS_PER_MS
 from fila.storage import journal as codec
 from fila.storage import keys
 from fila.storage.base import Batch, Family, Storage
-from fila.storage.journal import Kind, Record, Segment
+from fila.storage.journal import Record, Segment
 
 SEGMENTS = 32
 """In so many parts the journal is kept: what is dropped at once, and by how much it may be older than it should."""
+
+MAX_LOOKS = 1000
+"""Looks in vain that wait for the next record. A tick that finds more of them writes a record itself."""
 
 _RECORDS_END = keys.after(keys.RECORD_MARK)
 
@@ -69,6 +73,8 @@ class Journal:
         self._open: _Open | None = None
         self._bytes = 0
         self._consumers_changed: dict[str, None] = {}
+        self._looks: list[Look] = []
+        """Those in vain, of ticks that wrote nothing"""
         self._started = False
         self.next_entry = 1
         self._load()
@@ -94,6 +100,16 @@ class Journal:
         if self.enabled:
             self._consumers_changed[queue] = None
 
+    def remember_looks(self, tick: Tick) -> bool:
+        """Say with the next record what a tick that writes nothing has looked at in vain. Returns whether that is done;
+        if not, there are too many, and the tick has to write them.
+        """
+        looks = looks_in_vain(tick) if self.enabled else []
+        if len(self._looks) + len(looks) > MAX_LOOKS:
+            return False
+        self._looks += looks
+        return True
+
     def plan(self, tick: Tick, commands: Sequence[Command]) -> _Plan | None:
         """Add the tick's record to its write. Changes nothing else; `commit` does, once it is written."""
         if not self.enabled:
@@ -109,8 +125,11 @@ class Journal:
             for name in self._consumers_changed:
                 queue = tick.state.queues.get(name)
                 if queue is not None:
-                    events.add_count(Kind.CONSUMERS, name, len(queue.consumers))
+                    events.add_consumers(queue)
         base = events.entries
+        for look in self._looks:
+            if look.queue in tick.state.queues:
+                events.add_consumers(tick.state.queues[look.queue], look)
         events.add_tick(tick, commands)
         if not events.entries:
             return None
@@ -140,6 +159,7 @@ class Journal:
         self._open = plan.open
         self.next_entry = plan.last + 1
         self._consumers_changed.clear()
+        self._looks.clear()
         self._started = True
 
     def read(self, start: int, max_bytes: int) -> Iterator[tuple[int, Record]]:
@@ -163,9 +183,10 @@ class Journal:
         promoted = {promotion.queue.name: len(promotion.delayed) for promotion in tick.all(Promotion)}
         for queue in tick.state.queues.values():
             # What is due has been taken from the schedule already.
-            events.add_count(Kind.COUNTED, queue.name, queue.size + promoted.get(queue.name, 0))
+            events.add_held(queue, queue.size + promoted.get(queue.name, 0))
             if len(queue.consumers):
-                events.add_count(Kind.CONSUMERS, queue.name, len(queue.consumers))
+                events.add_consumers(queue)
+        events.add_limits({key: value for key, value in tick.state.config.items() if key.startswith(THROTTLE)})
 
     def _to_be_closed(self, now: int) -> Segment | None:
         """The open segment, when it is large or old enough."""

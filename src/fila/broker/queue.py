@@ -232,15 +232,24 @@ class QueueState:
         """Note whether a message whose attempt failed is delivered alone from now on: also if it was not tried, but may
         have been (`uncounted`).
         """
+        suspicion = self.suspicion_after(seq, kind, uncounted=uncounted)
+        if suspicion is not None:
+            self.suspicion[seq] = suspicion
+        else:
+            self.suspicion.pop(seq, None)
+
+    def suspicion_after(self, seq: int, kind: LeaseEnd, *, uncounted: bool = False) -> Suspicion | None:
+        """What a message is suspected of when its attempt has failed like this."""
+        known = self.suspicion.get(seq)
         match OUTCOMES[kind].suspicion:
             case OnSuspicion.SUSPECTS:
-                self.suspicion[seq] = Suspicion.SUSPECT
+                return Suspicion.SUSPECT
             case OnSuspicion.CONFIRMS:
-                self.suspicion[seq] = Suspicion.CONFIRMED
-            case OnSuspicion.KEEPS if uncounted:
-                self.suspicion.setdefault(seq, Suspicion.SUSPECT)
+                return Suspicion.CONFIRMED
             case OnSuspicion.CLEARS:
-                self.suspicion.pop(seq, None)
+                return None
+            case _:
+                return Suspicion.SUSPECT if known is None and uncounted else known
 
     def come_back(self, lane: Lane, seq: int, cost: int) -> None:
         """As `make_ready`, for a message that may have to be delivered alone."""

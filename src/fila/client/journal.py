@@ -57,7 +57,9 @@ class JournalEntry:
     cost: int
     #: When the delay or the lease ends.
     until_ns: int
-    #: The number of messages ("counted", "deleted") or consumers ("consumers").
+    #: The number of messages ("counted", "deleted") or consumers ("consumers"). "leased": how many messages the
+    #: scheduler was asked for when it chose this one. "nacked", "expired", "returned", "released": 1 if the message is
+    #: delivered alone from now on, 2 if it is known to be the cause of lost consumers.
     count: int
     #: Why a message became a dead letter: "nacked", "expired", "returned" or, of a full queue, "dropped".
     cause: str
