@@ -22,6 +22,7 @@ module Fila
     LOOK_EVERY = 1.0
     # From so many requests on, those that nobody waits for any more are removed.
     TIDY_FROM = 16
+    FORGOTTEN = 'the answer was lost, and the broker may not know the request any more'
 
     def initialize(connection, rpc, response, codec)
       @connection = connection
@@ -77,7 +78,7 @@ module Fila
           moved = @connection.address != turn.address
           return nil if moved && !@window.in_flight?
 
-          batch = @window.next { @codec.make_batch(@gathered, turn.address) } unless moved
+          batch = next_in_time(turn) unless moved
           if batch
             batch.waiters.each { |waiter| waiter.sent = true }
             return batch
@@ -88,6 +89,15 @@ module Fila
     end
 
     private
+
+    # What the broker may not know any more is not sent again: it could be carried out twice.
+    def next_in_time(turn)
+      now = Clock.now
+      @window.older(now - @codec.repeatable).each do |batch|
+        batch.fail(FailedPreconditionError.new(FORGOTTEN, kind: :STALE_SEQUENCE))
+      end
+      @window.next(now) { @codec.make_batch(@gathered, turn.address) }
+    end
 
     # While the wire stands still, what nobody waits for any more must not pile up.
     def tidy

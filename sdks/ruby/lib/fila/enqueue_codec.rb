@@ -31,12 +31,19 @@ module Fila
     MAX_BYTES = 1 << 20
     # So many members are known at most. Who comes back after that is a member with a new id.
     MOST_MEMBERS = 64
+    # For so many seconds after it was first sent, a batch may be sent again: less than the ten minutes for which the
+    # broker remembers a producer that is silent.
+    REPEATABLE = 540.0
 
     # @param producer_id [String, nil] nil: a random one, made with the first batch, and so never before a fork
     def initialize(producer_id = nil)
       @producer_id = producer_id
       @members = {}
       @named = 0
+    end
+
+    def repeatable
+      REPEATABLE
     end
 
     # Takes from the left what fits into one batch.

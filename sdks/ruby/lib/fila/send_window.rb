@@ -3,7 +3,7 @@
 module Fila
   # One request on a stream, for several callers.
   # @api private
-  Batch = Struct.new(:data, :waiters, :sequence, :resent) do
+  Batch = Struct.new(:data, :waiters, :sequence, :resent, :sent_at) do
     def fail(error)
       waiters.each { |waiter| waiter.fail(error) }
     end
@@ -18,7 +18,8 @@ module Fila
   # - Batches leave in the order in which they were made, and are answered in that order.
   # - Only two are in flight while the last one is small: requests that arrive meanwhile then travel together.
   # - After a lost stream the batches in flight go first onto the next one, the same bytes in the same order.
-  # - A batch that nobody waits for any more is not sent again, and its number is never used again.
+  # - A batch that nobody waits for any more is not sent again, and its number is never used again. Neither is one that
+  #   the broker may not know any more: its callers are told.
   # - When the broker refuses a whole stream, the batch to blame is known only if it was alone in flight. So from then
   #   on batches are sent one at a time, until the window is empty.
   # @api private
@@ -42,13 +43,25 @@ module Fila
     end
 
     # The batch to write now: one to send again, else a new one from the block. nil: there is none, or no room.
-    def next
+    # @param now [Float] the time
+    def next(now)
       @probing = false if empty?
       return nil if @in_flight.size >= room
 
       batch = left_over || yield
-      @in_flight << batch if batch
+      return nil unless batch
+
+      batch.sent_at ||= now
+      @in_flight << batch
       batch
+    end
+
+    # Remove and return the batches of earlier streams that were first sent before that.
+    def older(than)
+      return [] if @resend.empty?
+
+      old, @resend = @resend.partition { |batch| batch.sent_at < than }
+      old
     end
 
     # The batch that the next answer belongs to. nil: the answer has another number than the batch.

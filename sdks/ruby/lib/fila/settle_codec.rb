@@ -16,6 +16,11 @@ module Fila
       @sequence = 0
     end
 
+    # A settlement names its lease, so it may be sent again for ever.
+    def repeatable
+      Float::INFINITY
+    end
+
     def make_batch(gathered, _address)
       settles = take(gathered)
       return nil if settles.empty?

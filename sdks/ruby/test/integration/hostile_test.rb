@@ -29,6 +29,24 @@ class HostileTest < FilaTest
     end
   end
 
+  def test_a_batch_that_the_broker_may_have_forgotten_is_not_sent_again
+    seen = Queue.new
+    answers = [method(:lost), method(:enqueued)].map { |answer| ->(request) { answer.call(request, seen) } }
+    changing(Fila::EnqueueCodec, :REPEATABLE, 0.0) do
+      with_enqueue_stream(answers) do |client|
+        error = assert_raises(Fila::FailedPreconditionError) { client.enqueue(queue: 'q') }
+        assert_equal [:STALE_SEQUENCE, false], [error.kind, error.retryable?]
+        assert_equal 'there', client.enqueue(queue: 'q')
+      end
+    end
+    assert_equal [1, 2], Array.new(seen.size) { seen.pop }
+  end
+
+  def test_a_settlement_whose_answer_is_lost_is_sent_again_for_ever
+    assert_operator Fila::SettleCodec.new.repeatable, :infinite?
+    assert_operator Fila::EnqueueCodec.new.repeatable, :<, 600
+  end
+
   def test_an_answer_of_a_call_that_cannot_be_read_is_an_error_of_the_sdk
     with_broker(describe: ->(*) { FakeBroker::Garbage.new }) do |client|
       assert_raises(Fila::InternalError) { client.describe }
@@ -79,7 +97,7 @@ class HostileTest < FilaTest
         done.pop
       end
     end
-    with_goodbyes_of(600) do
+    changing(Fila::Feed, :GOODBYE, 600) do # how long a consumer waits for the end of its stream
       with_broker(consume: slow) do |client, broker|
         consumers = Array.new(10) { client.consume(queue: 'q') }
         consumers.each { broker.calls.pop }
@@ -93,14 +111,14 @@ class HostileTest < FilaTest
 
   private
 
-  # How long a consumer waits for the end of its stream.
-  def with_goodbyes_of(seconds)
-    usual = Fila::Feed::GOODBYE
-    change = lambda do |value|
-      Fila::Feed.__send__(:remove_const, :GOODBYE)
-      Fila::Feed.const_set(:GOODBYE, value)
+  # A constant has another value for the time of the block.
+  def changing(owner, name, value)
+    usual = owner.const_get(name)
+    change = lambda do |to|
+      owner.__send__(:remove_const, name)
+      owner.const_set(name, to)
     end
-    change.call(seconds)
+    change.call(value)
     yield
   ensure
     change.call(usual)
@@ -123,7 +141,13 @@ class HostileTest < FilaTest
     end
   end
 
-  def enqueued(request)
+  def lost(request, seen)
+    seen << request.sequence
+    raise GRPC::Unavailable, 'lost'
+  end
+
+  def enqueued(request, seen = [])
+    seen << request.sequence
     results = request.messages.map { V1::EnqueueResult.new(message_id: 'there') }
     V1::EnqueueBatchResponse.new(sequence: request.sequence, results: results)
   end

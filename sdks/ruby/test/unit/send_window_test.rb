@@ -28,36 +28,49 @@ class SendWindowTest < FilaTest
   def test_after_a_loss_the_same_batches_go_first_in_their_order
     fill('x')
     @window.lost
-    again = @window.next { flunk 'a new batch before the old ones' }
+    again = @window.next(0.0) { flunk 'a new batch before the old ones' }
 
     assert_equal [1, true], [again.sequence, again.resent]
-    assert_equal 2, @window.next { flunk }.sequence
+    assert_equal 2, @window.next(0.0) { flunk }.sequence
     [1, 2].each { |number| @window.answered(number) }
     assert_predicate @window, :empty?
   end
 
   def test_a_batch_that_nobody_waits_for_is_not_sent_again
-    first, = Array.new(2) { @window.next { batch('x') } }
+    first, = Array.new(2) { @window.next(0.0) { batch('x') } }
     first.waiters.each(&:abandon)
     @window.lost
 
-    assert_equal 2, @window.next { flunk }.sequence
+    assert_equal 2, @window.next(0.0) { flunk }.sequence
   end
 
   def test_a_refused_stream_blames_a_batch_only_if_it_was_alone
     fill('x')
 
     assert_nil @window.refused
-    assert_equal 1, @window.next { flunk }.sequence
-    assert_nil(@window.next { flunk 'two at once while looking for the one to blame' })
+    assert_equal 1, @window.next(0.0) { flunk }.sequence
+    assert_nil(@window.next(0.0) { flunk 'two at once while looking for the one to blame' })
     assert_equal 1, @window.refused.sequence
-    assert_equal 2, @window.next { flunk }.sequence
+    assert_equal 2, @window.next(0.0) { flunk }.sequence
+  end
+
+  def test_a_batch_of_a_lost_stream_is_older_than_its_first_sending
+    @window.next(10.0) { batch('x') }
+
+    assert_empty @window.older(20.0), 'it is in flight'
+    @window.lost
+    @window.next(15.0) { flunk }
+    @window.lost
+
+    assert_empty @window.older(10.0)
+    assert_equal [1], @window.older(11.0).map(&:sequence)
+    assert_predicate @window, :empty?
   end
 
   def test_clear_gives_back_all
     fill('x')
     @window.lost
-    @window.next { flunk }
+    @window.next(0.0) { flunk }
 
     assert_equal [1, 2], @window.clear.map(&:sequence)
     assert_predicate @window, :empty?
@@ -71,7 +84,7 @@ class SendWindowTest < FilaTest
 
   def fill(data)
     sequences = []
-    while (made = @window.next { batch(data) })
+    while (made = @window.next(0.0) { batch(data) })
       sequences << made.sequence
     end
     sequences
