@@ -19,6 +19,8 @@ class Scale:
     fair_rounds: int = 3
     recovery_messages: int = 1_000_000
     recovery_payload_bytes: int = 100
+    #: Messages and their payload.
+    capacity: tuple[tuple[int, int], ...] = ((1_000_000, 100), (200_000, 1024), (20_000, 10_240))
     quiet_backlog: int = 20_000
     #: Deliveries between two quiet tenants.
     quiet_every: int = 500
@@ -45,6 +47,7 @@ QUICK = Scale(
     fair_messages=10_000,
     fair_rounds=1,
     recovery_messages=50_000,
+    capacity=((20_000, 100), (10_000, 1024), (2_000, 10_240)),
     quiet_backlog=5_000,
     share_messages=6_000,
     lua_calls=20_000,

@@ -1,6 +1,7 @@
 """All workloads, in the order in which they run."""
 
 from benchmarks.workloads.base import Workload
+from benchmarks.workloads.capacity import CAPACITY
 from benchmarks.workloads.console import CONSOLE
 from benchmarks.workloads.fairness import FAIR_COST, QUIET, SHARES
 from benchmarks.workloads.journal import JOURNAL
@@ -29,6 +30,7 @@ WORKLOADS: tuple[Workload, ...] = (
     TELEMETRY,
     SECURITY,
     RECOVERY,
+    CAPACITY,
     DECISION,
     PARKED,
     RATES,

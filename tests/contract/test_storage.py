@@ -283,3 +283,14 @@ def test_a_scan_sees_what_was_there_when_it_was_asked_for(store):
     scan = store.scan(MESSAGES)
     put(store, (b"a", b"3"), (b"c", b"4"))
     assert list(scan) == [(b"a", b"1"), (b"b", b"2")]
+
+
+def test_what_is_written_is_in_the_sizes_or_there_are_none(store):
+    """A store without files has no sizes. Of one with files, what was written is in memory first."""
+    before = store.sizes()
+    put(store, *((b"%06d" % number, bytes(1000)) for number in range(2_000)))
+    after = store.sizes()
+    assert (before is None) == (after is None)
+    if after is not None:
+        assert after.file_bytes + after.buffer_bytes >= before.file_bytes + before.buffer_bytes + 2_000_000
+        assert min(after) >= 0

@@ -41,7 +41,7 @@ from fila.core.errors import BrokerError, StoreBusy, StoreFailed, StoreFull
 from fila.core.hands import Hands
 from fila.core.leases import Grant
 from fila.storage.audit import AuditRecord
-from fila.storage.base import Batch, Family, Storage
+from fila.storage.base import Batch, Family, Storage, StoreSizes
 from fila.storage.memory import MemoryStorage
 from fila.storage.records import QueueRecord
 
@@ -80,6 +80,9 @@ class WatchedStore:
 
     def free_bytes(self) -> int | None:
         return self.inner.free_bytes()
+
+    def sizes(self) -> StoreSizes | None:
+        return self.inner.sizes()
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         return self.inner.get(family, key)

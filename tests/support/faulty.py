@@ -9,7 +9,7 @@ A write that fails is not applied. Reads always work.
 from collections.abc import Callable, Iterator, Sequence
 
 from fila.core.errors import StoreFailed, StoreFull
-from fila.storage.base import Batch, Family, Notice, Storage
+from fila.storage.base import Batch, Family, Notice, Storage, StoreSizes
 
 
 def _failure() -> StoreFailed:
@@ -66,6 +66,9 @@ class FaultyStorage:
 
     def free_bytes(self) -> int | None:
         return self.inner.free_bytes()
+
+    def sizes(self) -> StoreSizes | None:
+        return self.inner.sizes()
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         return self.inner.get(family, key)

@@ -41,7 +41,7 @@ from fila.config import SchedulerConfig
 from fila.core.consumers import Consumer
 from fila.core.errors import BrokerError, ShuttingDown, StoreBusy, StoreFailed, quoted
 from fila.core.ids import NS_PER_MS
-from fila.storage.base import Family, Storage
+from fila.storage.base import Family, Storage, StoreSizes
 
 CLOCK_STEP = 100 * NS_PER_MS
 """How far ahead of the clock sequence numbers are set aside, so that a restart after the clock stepped back reuses
@@ -66,6 +66,7 @@ class Load:
     """Counted in messages"""
     store_free_bytes: int | None
     """Room on the disk of the store, where that is known"""
+    store_sizes: StoreSizes | None
     store_full: bool
     """Whether producers are refused because there is too little of it"""
     hooks_waiting: int = 0
@@ -116,6 +117,7 @@ class Engine:
             backoff.stalls,
             self.queued,
             store.free_bytes(),
+            store.sizes(),
             store.refusal() is not None,
             self._commands.hooks.messages,
         )

@@ -77,6 +77,21 @@ class Notice(NamedTuple):
     """How many it is about"""
 
 
+class StoreSizes(NamedTuple):
+    """What a store holds, and what it still has to tidy up."""
+
+    file_bytes: int
+    """In its files, with what is deleted there and not compacted away yet; without the log"""
+    buffer_bytes: int
+    """Written, and in memory until it is in a file"""
+    cache_bytes: int
+    """Blocks of files, cached in memory"""
+    compaction_bytes: int
+    """What compaction has to rewrite, as an estimate"""
+    compactions: int
+    """Those that run now"""
+
+
 class Storage(Protocol):
     """An ordered, durable key-value store. One owner, one thread."""
 
@@ -101,6 +116,9 @@ class Storage(Protocol):
 
     def free_bytes(self) -> int | None:
         """The room that there is, where that is known."""
+
+    def sizes(self) -> StoreSizes | None:
+        """Figures for operators, where the store has files. Cheap, and reads nothing from a disk."""
 
     def get(self, family: Family, key: bytes) -> bytes | None: ...
 

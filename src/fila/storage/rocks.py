@@ -54,7 +54,7 @@ from fila.core.errors import (
     StoreUnusable,
 )
 from fila.core.ids import NODE_BITS
-from fila.storage.base import Batch, Family, Notice
+from fila.storage.base import Batch, Family, Notice, StoreSizes
 from fila.storage.folder import Folder
 from fila.storage.format import FORMAT, ROCKSDB, note_format
 from fila.storage.migration import Progress, migrate
@@ -147,6 +147,21 @@ class RocksStorage:
 
     def free_bytes(self) -> int:
         return self._room.free_bytes
+
+    def sizes(self) -> StoreSizes | None:
+        if not self._families:  # it could not be opened again after a failed write
+            return None
+        return StoreSizes(
+            self._sum("total-sst-files-size"),
+            self._sum("cur-size-all-mem-tables"),
+            self._cache.get_usage(),
+            self._sum("estimate-pending-compaction-bytes"),
+            self._db.property_int_value("rocksdb.num-running-compactions") or 0,  # of all families
+        )
+
+    def _sum(self, name: str) -> int:
+        """A figure of RocksDB that each family has of its own."""
+        return sum(family.property_int_value(f"rocksdb.{name}") or 0 for family in self._families)
 
     def _try(self, batch: Batch) -> None:
         try:

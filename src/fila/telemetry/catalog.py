@@ -6,7 +6,8 @@ Add a metric:
 
    | of | where |
    |---|---|
-   | the broker | `watch.py`: `_collect_broker` |
+   | the broker, its store | `watch.py`: `_collect_broker` |
+   | the process | `process.py` |
    | a queue, also with further labels (`WAIT_PARTS`) | `watch.py`: `_measure` |
    | a fairness key, a throttle key | `keys.py`, `throttles.py` |
    | a hook, waits, the event loop | `scripts.py`, `waits.py`, `loop_watchdog.py` |
@@ -216,6 +217,38 @@ STORE_FULL = Metric(
     (),
     "1 while producers are refused because the disk is full",
 )
+STORE_FILES = Metric(
+    "fila.store.file_bytes",
+    MetricType.GAUGE,
+    (),
+    "Size of the files of the store, without its write-ahead log",
+    "By",
+)
+STORE_BUFFER = Metric(
+    "fila.store.buffer_bytes",
+    MetricType.GAUGE,
+    (),
+    "Memory of what is written to the log and not to files yet",
+    "By",
+)
+STORE_CACHE = Metric("fila.store.cache_bytes", MetricType.GAUGE, (), "Memory of cached blocks of files", "By")
+COMPACTION_PENDING = Metric(
+    "fila.store.compaction.pending_bytes",
+    MetricType.GAUGE,
+    (),
+    "What compaction still has to rewrite, as RocksDB estimates it",
+    "By",
+)
+COMPACTIONS = Metric("fila.store.compaction.running", MetricType.GAUGE, (), "Compactions that run now", "{compaction}")
+PROCESS_MEMORY = Metric(
+    "fila.process.memory_bytes", MetricType.GAUGE, (), "Resident memory of the server process (RSS); on Linux", "By"
+)
+PROCESS_CPU = Metric(
+    "fila.process.cpu", MetricType.COUNTER, (), "CPU time of the server process, of all its threads", "s"
+)
+PROCESS_START = Metric(
+    "fila.process.start_time", MetricType.GAUGE, (), "When the server process started, since 1970", "s"
+)
 TURNS_TAKEN = Metric(
     "fila.loop.turn",
     MetricType.HISTOGRAM,
@@ -281,6 +314,14 @@ CATALOG: tuple[Metric, ...] = (
     WRITE_STALLS,
     STORE_FREE,
     STORE_FULL,
+    STORE_FILES,
+    STORE_BUFFER,
+    STORE_CACHE,
+    COMPACTION_PENDING,
+    COMPACTIONS,
+    PROCESS_MEMORY,
+    PROCESS_CPU,
+    PROCESS_START,
     TURNS_TAKEN,
     LONGEST_TURN,
     SPANS,

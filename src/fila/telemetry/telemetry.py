@@ -19,6 +19,7 @@ from fila.metrics.http import Page, PageServer, Refuse, Wrap, plain, serve_every
 from fila.metrics.metric import Samples
 from fila.telemetry import catalog
 from fila.telemetry.loop_watchdog import LoopWatchdog
+from fila.telemetry.process import ProcessWatch
 from fila.telemetry.tracing import Note, Tracer
 from fila.telemetry.watch import Bounds, Watch
 
@@ -69,6 +70,7 @@ class Telemetry:
         self._exports: set[asyncio.Task[None]] = set()
         self._senders: list[Sender] = []
         self._watch: Watch | None = None
+        self._process = ProcessWatch()
         self._scrape: asyncio.Task[Page] | None = None
         self.serving = False
         """Set by the server once clients can reach it."""
@@ -118,6 +120,7 @@ class Telemetry:
                 began = monotonic_ns()
             self._turns.ended("look", began, _describe_look)
             self._turns.collect(samples)
+            self._process.collect(samples)
         noted, dropped = (self.tracer.noted, self.tracer.dropped) if self.tracer else (0, 0)
         samples[catalog.SPANS] = [(("noted",), noted), (("dropped",), dropped)]
         return samples

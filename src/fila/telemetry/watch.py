@@ -141,6 +141,15 @@ class Watch:
             samples[metric].append(((), value))
         if load.store_free_bytes is not None:
             samples[catalog.STORE_FREE].append(((), load.store_free_bytes))
+        if (sizes := load.store_sizes) is not None:
+            for metric, value in (
+                (catalog.STORE_FILES, sizes.file_bytes),
+                (catalog.STORE_BUFFER, sizes.buffer_bytes),
+                (catalog.STORE_CACHE, sizes.cache_bytes),
+                (catalog.COMPACTION_PENDING, sizes.compaction_bytes),
+                (catalog.COMPACTIONS, sizes.compactions),
+            ):
+                samples[metric].append(((), value))
 
     def _collect_others(self, samples: Samples) -> None:
         counts, levels = self._others.counts, self._others.levels
