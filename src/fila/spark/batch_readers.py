@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from fila.client import JournalBatch, UnavailableError
-from fila.spark.connections import RetryDeadline, client_of
-from fila.spark.errors import DataLoss
+from fila.spark.connections import client_of
+from fila.spark.journal_source import JournalSource, Range
+from fila.spark.journal_stream import JournalPart
 from fila.spark.options import JournalRead, QueueRead
+from fila.spark.pushdown import Pushed, PushFilters
 from fila.spark.rows import bare_is_enough, journal_batches, message_batches
+from fila.spark.selection import NEVER_NS
 
 _NOBODY = "spark.read"
 """The group for which a look asks how far the queue goes. It makes no claims, so the broker never hears of it."""
@@ -54,68 +56,32 @@ class QueueReader(DataSourceReader):
         return message_batches(pieces, options.columns)
 
 
-@dataclass(frozen=True)
-class JournalPart(InputPartition):
-    """Entries from `start` up to, not including, `end`."""
-
-    start: int
-    end: int
-
-
 class JournalReader(DataSourceReader):
     """Reads entries of the journal."""
 
     def __init__(self, options: JournalRead) -> None:
         self._options = options
+        self._source = JournalSource(options.broker, fail_on_data_loss=options.fail_on_data_loss)
+        self._pushed = Pushed(options.selection)
+        self.pushFilters = PushFilters(self._pushed.take)  # type: ignore[method-assign]
 
     def partitions(self) -> list[InputPartition]:
-        options = self._options
-        first, last = self._extent()
-        start, end = options.start or first, (min(options.end, last) if options.end else last) + 1
-        self._check_there(start, first)
-        start = max(start, first)
-        size = max(1, -(-(end - start) // options.partitions))
-        return [JournalPart(low, min(low + size, end)) for low in range(start, end, size)] or [JournalPart(1, 1)]
+        options, wanted, pushed = self._options, self._pushed.selection, self._pushed
+        extent = self._source.extent()
+        start, end = options.start or extent.first, min(options.end or extent.next, extent.next - 1) + 1
+        if options.start:
+            self._source.check_there(start, extent.first)
+        start, end = max(start, extent.first, pushed.start), min(end, pushed.end + 1)
+        if wanted.from_ns > 0:
+            start = max(start, self._source.seq_at(wanted.from_ns, extent))
+        if wanted.until_ns < NEVER_NS:
+            end = min(end, self._source.seq_at(wanted.until_ns, extent))
+        return [JournalPart(each.start, each.end) for each in Range(start, end).split(options.partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, JournalPart)
         if partition.start == partition.end:
             return
-        yield from journal_batches(self._batches(partition.start), self._options.columns, partition.end)
-
-    def _batches(self, position: int) -> Iterator[JournalBatch]:
-        """From an entry on. A broker that is away is asked again, as by all other calls."""
-        broker, queue = self._options.broker, self._options.queue
-        deadline = RetryDeadline(broker)
-        while True:
-            try:
-                with client_of(broker).read_journal_batches(position, queue=queue) as batches:
-                    said = next(batches)  # how far the journal goes, and no entries
-                    self._check_there(position, said.first_available_seq)
-                    for batch in batches:
-                        yield batch
-                        position, deadline = batch.position, RetryDeadline(broker)
-                    return
-            except UnavailableError:
-                if not deadline.wait():
-                    raise
-
-    def _extent(self) -> tuple[int, int]:
-        """The first and the last entry that the journal has."""
-        broker = self._options.broker
-        deadline = RetryDeadline(broker)
-        while True:
-            try:
-                with client_of(broker).read_journal_batches(last=1) as batches:
-                    said = next(batches)
-                    return said.first_available_seq, said.next_seq - 1
-            except UnavailableError:
-                if not deadline.wait():
-                    raise
-
-    def _check_there(self, start: int, first: int) -> None:
-        if start < first and self._options.fail_on_data_loss:
-            raise DataLoss(
-                f"the journal begins at entry {first}, entry {start} was removed by age or size: "
-                "read from a later startSeq, or set failOnDataLoss to false"
-            )
+        wanted = self._pushed.selection
+        batches = self._source.batches(partition.start, wanted.queue)
+        yield from journal_batches(batches, self._options.columns, partition.end, wanted)

@@ -17,7 +17,7 @@ def client_of(broker: Broker) -> Client:
 @lru_cache(maxsize=16)
 def _client(_pid: int, broker: Broker) -> Client:
     # A forked worker must not use its parent's connection: hence the pid.
-    return Client(broker.addr, timeout=broker.retry_ms / 1000, tls=broker.tls)
+    return Client(broker.addr, timeout=broker.retry_ms / 1000, tls=broker.tls, api_key_file=broker.key_file or None)
 
 
 class RetryDeadline:

@@ -3,6 +3,7 @@
 SparkMissing      pyspark or a Java runtime is not installed
 OptionError       an option is missing, unknown or out of range
 DataLoss          messages or journal entries that a query needs are gone
+JournalOff        the broker writes no journal
 """
 
 from fila.settings import SettingsError
@@ -18,3 +19,7 @@ class OptionError(SettingsError):
 
 class DataLoss(RuntimeError):
     """What a query asks for is no longer there, and `failOnDataLoss` is on."""
+
+
+class JournalOff(RuntimeError):
+    """The broker writes no journal, and has none from earlier."""

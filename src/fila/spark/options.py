@@ -7,12 +7,15 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from fila.client import TLS
+from fila.client.journal import KINDS
 from fila.settings import Rule, choice, flag, setting, unknown
 from fila.settings.section import refusal
 from fila.spark.errors import OptionError
+from fila.spark.selection import Selection
 
 DEFAULT_ADDR = "localhost:5555"
 MAX_PARTITIONS = 1_000
@@ -20,7 +23,7 @@ MAX_PARTITIONS = 1_000
 #: What Spark itself puts among the options of a query.
 _OF_SPARK = frozenset({"checkpointlocation", "queryname"})
 _TLS = ("tls", "tlsCa", "tlsCert", "tlsKey", "tlsServerName")
-_COMMON = ("addr", "retryTimeout", *_TLS)
+_COMMON = ("addr", "retryTimeout", "apiKeyFile", *_TLS)
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _DURATION = re.compile(r"(\d{1,12})\s*(ms|s|m|h)")
 
@@ -33,6 +36,18 @@ class Broker:
     retry_ms: int
     #: None: as the environment of each process says (FILA_TLS, FILA_TLS_CA, ...).
     tls: TLS | None = None
+    #: Empty: as the environment of each process says (FILA_API_KEY, FILA_API_KEY_FILE).
+    key_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """When there is enough for a batch, and how much is in one."""
+
+    most: int
+    #: With less than this no batch begins, until `max_delay_ms` after the one before.
+    least: int
+    max_delay_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +57,7 @@ class StreamRead:
     broker: Broker
     queue: str
     group: str
-    max_messages: int
+    trigger: Trigger
     partitions: int
     lease_ms: int
     poll_ms: int
@@ -69,10 +84,27 @@ class JournalRead:
     """`spark.read` of the journal."""
 
     broker: Broker
-    queue: str
+    selection: Selection
     partitions: int
     start: int
     end: int
+    fail_on_data_loss: bool
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStreamRead:
+    """`spark.readStream` of the journal."""
+
+    broker: Broker
+    selection: Selection
+    trigger: Trigger
+    partitions: int
+    #: Where a new checkpoint begins: 0 is the oldest entry.
+    start: int
+    #: Or at the first entry of this time or later.
+    start_ns: int
+    poll_ms: int
     fail_on_data_loss: bool
     columns: tuple[str, ...]
 
@@ -127,7 +159,59 @@ class _Given:
 
     def broker(self) -> Broker:
         retry_ms = self.duration_ms("retryTimeout", 60_000, 100, 3_600_000)
-        return Broker(self.text("addr", DEFAULT_ADDR), retry_ms, self._tls())
+        key_file = self.text("apiKeyFile") if self.has("apiKeyFile") else ""
+        return Broker(self.text("addr", DEFAULT_ADDR), retry_ms, self._tls(), key_file)
+
+    def trigger(self, what: str, default_most: int) -> Trigger:
+        """How many messages, or entries, make a batch."""
+        most, least = f"max{what}PerTrigger", f"min{what}PerTrigger"
+        trigger = Trigger(
+            self.number(most, default_most, 1, 1_000_000),
+            self.number(least, 1, 1, 1_000_000),
+            self.duration_ms("maxTriggerDelay", 900_000, 0, 24 * 3_600_000),
+        )
+        if trigger.least > trigger.most:
+            raise OptionError(f"option {least!r} is {trigger.least}: it must be at most {most!r}, {trigger.most}")
+        return trigger
+
+    def poll_ms(self, broker: Broker) -> int:
+        poll_ms = self.duration_ms("pollWait", 500, 0, 10_000)
+        if poll_ms >= broker.retry_ms:
+            raise OptionError(
+                f"option 'pollWait' is {poll_ms} ms: it must be less than 'retryTimeout', {broker.retry_ms} ms"
+            )
+        return poll_ms
+
+    def selection(self) -> Selection:
+        """Which entries of the journal."""
+        kinds = self.names("kind")
+        for kind in kinds:
+            if kind not in KINDS.values():
+                known = ", ".join(filter(None, KINDS.values()))
+                raise OptionError(f"option 'kind': there is no kind {kind!r}; there are {known}")
+        return Selection(self.names("queue"), kinds)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Names with commas between them; none if the option is not there."""
+        if not self.has(name):
+            return ()
+        names = tuple(each.strip() for each in self.text(name).split(","))
+        if not all(names):
+            raise OptionError(f"option {name!r} has an empty name: {self._options[name]}")
+        return names
+
+    def time_ns(self, name: str) -> int:
+        """A time such as 2026-11-19T08:00:00Z, in nanoseconds since the epoch; 0 if the option is not there."""
+        if not self.has(name):
+            return 0
+        try:
+            moment = datetime.fromisoformat(self.text(name))
+        except ValueError as error:
+            raise OptionError(
+                f"option {name} = {self._options[name]!r}: expected a time, such as 2026-11-19T08:00:00Z"
+            ) from error
+        since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+        return max(0, (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000)
 
     def _tls(self) -> TLS | None:
         ca, cert, key, name = (self.text(each) if self.has(each) else None for each in _TLS[1:])
@@ -186,23 +270,37 @@ def _milliseconds(text: str) -> int:
 
 def stream_read(options: Mapping[str, str], columns: tuple[str, ...]) -> StreamRead:
     """Raises OptionError."""
-    known = ("queue", "group", "maxMessagesPerTrigger", "partitions", "lease", "pollWait", "failOnDataLoss", "columns")
-    if "journal" in options:
-        raise OptionError("the journal can be read by spark.read, not by readStream")
-    given = _Given(options, known)
-    broker, poll_ms = given.broker(), given.duration_ms("pollWait", 500, 0, 10_000)
-    if poll_ms >= broker.retry_ms:
-        raise OptionError(
-            f"option 'pollWait' is {poll_ms} ms: it must be less than 'retryTimeout', {broker.retry_ms} ms"
-        )
+    known = ("queue", "group", "journal", "maxMessagesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelay")
+    given = _Given(options, (*known, "partitions", "lease", "pollWait", "failOnDataLoss", "columns"))
+    broker = given.broker()
     return StreamRead(
         broker,
         given.text("queue"),
         given.text("group"),
-        given.number("maxMessagesPerTrigger", 50_000, 1, 1_000_000),
+        given.trigger("Messages", 50_000),
         given.number("partitions", 2, 1, MAX_PARTITIONS),
         given.duration_ms("lease", 900_000, 1_000, 24 * 3_600_000),
-        poll_ms,
+        given.poll_ms(broker),
+        given.flag("failOnDataLoss", default=True),
+        given.columns(columns),
+    )
+
+
+def journal_stream_read(options: Mapping[str, str], columns: tuple[str, ...]) -> JournalStreamRead:
+    """Raises OptionError."""
+    known = ("queue", "kind", "journal", "maxEntriesPerTrigger", "minEntriesPerTrigger", "maxTriggerDelay")
+    given = _Given(options, (*known, "partitions", "startSeq", "startTime", "pollWait", "failOnDataLoss", "columns"))
+    if given.has("startSeq") and given.has("startTime"):
+        raise OptionError("options 'startSeq' and 'startTime' cannot both be set")
+    broker = given.broker()
+    return JournalStreamRead(
+        broker,
+        given.selection(),
+        given.trigger("Entries", 200_000),
+        given.number("partitions", 2, 1, MAX_PARTITIONS),
+        given.number("startSeq", 0, 0, (1 << 63) - 1),
+        given.time_ns("startTime"),
+        given.poll_ms(broker),
         given.flag("failOnDataLoss", default=True),
         given.columns(columns),
     )
@@ -242,12 +340,12 @@ def queue_read(options: Mapping[str, str], columns: tuple[str, ...]) -> QueueRea
 
 def journal_read(options: Mapping[str, str], columns: tuple[str, ...]) -> JournalRead:
     """Raises OptionError."""
-    known = ("queue", "journal", "partitions", "startSeq", "endSeq", "failOnDataLoss", "columns")
+    known = ("queue", "kind", "journal", "partitions", "startSeq", "endSeq", "failOnDataLoss", "columns")
     given = _Given(options, known)
     start, end = _range(given)
     return JournalRead(
         given.broker(),
-        given.text("queue") if given.has("queue") else "",
+        given.selection(),
         given.number("partitions", 2, 1, MAX_PARTITIONS),
         start,
         end,

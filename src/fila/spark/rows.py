@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from fila.client import JournalBatch, JournalEntry
 from fila.client.read_queue import Packed
 from fila.spark.errors import OptionError
+from fila.spark.selection import Selection
 from fila.v1.messages_pb2 import Message, MessageMetadata
 
 ROWS = 4_000
@@ -117,16 +118,20 @@ def _gathered(pieces: Iterable[Packed]) -> Iterator[_Piece]:
         yield _Piece(messages, seqs)
 
 
-def journal_batches(batches: Iterable[JournalBatch], columns: Sequence[str], end: int) -> Iterator[pa.RecordBatch]:
-    """What comes before entry `end`."""
+def journal_batches(
+    batches: Iterable[JournalBatch], columns: Sequence[str], end: int, selection: Selection
+) -> Iterator[pa.RecordBatch]:
+    """What comes before entry `end` and is wanted."""
     schema = to_arrow_schema(journal_schema(columns), timezone="UTC")
     for batch in batches:
         seqs = batch.columns["seq"]
         rows = len(seqs) if not seqs or seqs[-1] < end else sum(seq < end for seq in seqs)
-        if rows:
+        mask = selection.mask(batch.columns, rows) if rows else None
+        if rows and (mask is None or mask.true_count):
             arrays = [
                 pa.array(batch.columns[name][:rows], field.type) for name, field in zip(columns, schema, strict=True)
             ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            record = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield record if mask is None else record.filter(mask)
         if batch.position >= end:
             return

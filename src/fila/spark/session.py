@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 #: Needed for right results, wherever it runs: no silent overflow, and times that depend on no machine's zone.
-_RIGHT = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+#: And filters on the journal are pushed to the reader, which Spark would else not do.
+_RIGHT = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
 #: Hash a side of a join of which each partition is at most this large, else sort both: hashing takes a third less time,
 #: sorting can spill. Spark itself only sorts. Set where nobody has set it.
 _HASHED = ("spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold", "128m")

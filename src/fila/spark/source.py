@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from fila.spark import options as given
 from fila.spark.batch_readers import JournalReader, QueueReader
 from fila.spark.errors import OptionError
+from fila.spark.journal_stream import JournalStreamReader
 from fila.spark.rows import JOURNAL_COLUMNS, QUEUE_COLUMNS, check_schema, journal_schema, queue_schema
 from fila.spark.sink import BatchWriter, StreamWriter, check_rows
 from fila.spark.stream_reader import QueueStreamReader, RefusingReader
@@ -23,6 +24,7 @@ class FilaDataSource(DataSource):
     """Queues and the journal of a Fila broker.
 
         spark.readStream.format("fila").option("queue", "orders").option("group", "billing").load()
+        spark.readStream.format("fila").option("journal", "true").load()
         spark.read.format("fila").option("queue", "orders").load()
         spark.read.format("fila").option("journal", "true").load()
         df.write.format("fila").mode("append").option("queue", "invoices").save()
@@ -50,6 +52,10 @@ class FilaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         try:
+            if given.is_journal(self.options):
+                columns = check_schema(schema, journal_schema(JOURNAL_COLUMNS))
+                journal = given.journal_stream_read(self.options, JOURNAL_COLUMNS)
+                return JournalStreamReader(replace(journal, columns=columns))
             columns = check_schema(schema, queue_schema(QUEUE_COLUMNS))
             return QueueStreamReader(replace(given.stream_read(self.options, QUEUE_COLUMNS), columns=columns))
         except OptionError as error:

@@ -12,6 +12,7 @@ Rules of this file:
 """
 
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ from fila.spark.connections import client_of
 from fila.spark.errors import DataLoss, OptionError
 from fila.spark.group_session import GroupSession
 from fila.spark.options import StreamRead
+from fila.spark.patience import Patience
 from fila.spark.rows import bare_is_enough, message_batches
 
 _log = logging.getLogger(__name__)
@@ -73,7 +75,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: Offset | None = None
         self._cap = 0
         self._wait_ms = options.poll_ms
-        self._max_messages = options.max_messages
+        self._max_messages = options.trigger.most
+        self._patience = Patience(options.trigger)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         """Where the group stands: a new checkpoint goes on where the old one was. Asked for twice."""
@@ -82,7 +85,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxRows(self._options.max_messages)
+        return ReadMaxRows(self._options.trigger.most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """What is enqueued from now on is not for this run."""
@@ -90,12 +93,14 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._wait_ms = 0
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Ack all up to `start`, then make the next claim. `start` itself when there is nothing to claim."""
+        """Ack all up to `start`, then make the next claim. `start` itself when there is not enough to claim."""
         session = self._open()
-        self._max_messages = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.max_messages
+        self._max_messages = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.trigger.most
         after = _number(start)
         try:
             session.ack(after)
+            if not self._enough(session, after):
+                return start
             claim = self._claim(session, after, self._wait_ms)
         except ClaimLostError as error:
             if self._options.fail_on_data_loss:
@@ -103,7 +108,10 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             after = session.group.floor().floor
             _log.warning("%s: going on behind claim %s", error, after)
             claim = self._claim(session, after, self._wait_ms)
-        return start if claim is None else {"claim": claim.number}
+        if claim is None:
+            return start
+        self._patience.taken()
+        return {"claim": claim.number}
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
         """For the query's progress: the last claim, and how many messages wait."""
@@ -150,6 +158,16 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._session = GroupSession(self._options)
         self._session.check()
         return self._session
+
+    def _enough(self, session: GroupSession, after: int) -> bool:
+        """Whether there is enough for a batch. A claim that was made already is one."""
+        if self._cap or self._patience.always:
+            return True
+        floor = session.group.floor()
+        if floor.last > after or self._patience.enough(floor.ready):
+            return True
+        time.sleep(self._wait_ms / 1000)
+        return False
 
     def _claim(self, session: GroupSession, after: int, wait_ms: int) -> ClaimInfo | None:
         return session.group.claim(

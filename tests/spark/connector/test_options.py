@@ -23,7 +23,7 @@ def stream(**given):
 
 def test_names_know_no_case_and_times_have_units():
     read = stream(MAXMESSAGESPERTRIGGER="7", Lease="2m", pollwait="0ms", checkpointLocation="/x")
-    assert (read.max_messages, read.lease_ms, read.poll_ms, read.fail_on_data_loss) == (7, 120_000, 0, True)
+    assert (read.trigger.most, read.lease_ms, read.poll_ms, read.fail_on_data_loss) == (7, 120_000, 0, True)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,8 @@ def test_names_know_no_case_and_times_have_units():
         {"columns": "payload,payload"},
         {"columns": ""},
         {"group": " "},
-        {"journal": "true"},
+        {"minMessagesPerTrigger": "60000"},
+        {"maxTriggerDelay": "0"},
         {"surprise": "1"},
         {"pollWait": "1s", "retryTimeout": "500ms"},
     ],
@@ -63,6 +64,13 @@ def test_tls():
     assert stream(tls="true").broker.tls == TLS()
     given = {"tlsCa": "a", "tlsCert": "c", "tlsKey": "k", "tlsServerName": "n"}
     assert stream(**given).broker.tls == TLS("a", "c", "k", "n")
+
+
+def test_a_key_is_named_by_its_file_and_never_an_option(tmp_path):
+    """Spark shows options in plans and in its pages."""
+    assert stream(apiKeyFile="/run/key").broker.key_file == "/run/key"
+    with pytest.raises(OptionError, match="unknown option apikey"):
+        stream(apiKey="secret")
 
 
 def test_what_goes_to_executors_can_be_pickled():

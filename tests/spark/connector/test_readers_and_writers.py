@@ -107,6 +107,22 @@ def test_a_run_over_what_is_there_ends(reader, client, queue):
     assert one.reportLatestOffset() == {"claim": 1, "ready": 3, "delayed": 0}
 
 
+def test_with_a_minimum_a_batch_waits_for_it_but_not_for_ever(reader, client, queue):
+    fill(client, queue, 2)
+    patient = reader(minMessagesPerTrigger="3")
+    start = patient.initialOffset()
+    assert patient.latestOffset(start, FIVE) == start
+    fill(client, queue, 1)
+    first = patient.latestOffset(start, FIVE)
+    assert first == {"claim": 1}
+    fill(client, queue, 1)
+    assert patient.latestOffset(start, FIVE) == first  # a claim that was made is found again, however few wait
+    assert patient.latestOffset(first, FIVE) == first
+    assert client.group(queue, "g").floor().floor == 1  # and what was read is acked all the same
+    hasty = reader(minMessagesPerTrigger="3", maxTriggerDelay="0ms")
+    assert hasty.latestOffset(first, FIVE) == {"claim": 2}
+
+
 def test_the_heartbeat_extends_what_is_held(reader, client, queue):
     fill(client, queue, 1)
     one = reader(lease="3s")
