@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
@@ -33,6 +33,8 @@ pub(crate) trait Codec: Send + 'static {
     type Answer: Send + 'static;
     type Response: prost::Message + Default + Send + 'static;
     const PATH: &'static str;
+    /// How long after it was first sent a batch whose answer was lost may be sent again. `None` is for ever.
+    const REPEATABLE: Option<Duration>;
 
     /// Takes from the front what fits into one batch, and skips what nobody waits for any more.
     fn make(
@@ -213,8 +215,12 @@ impl<C: Codec> Runner<C> {
     }
 
     fn write(&mut self, wire: &mpsc::Sender<Bytes>) {
+        let now = Instant::now();
+        if let Some(repeatable) = C::REPEATABLE {
+            self.window.end_older(now, repeatable, Error::forgotten);
+        }
         while let Ok(room) = wire.try_reserve() {
-            match self.window.next(|| self.codec.make(&mut self.intake.gathered)) {
+            match self.window.next(now, || self.codec.make(&mut self.intake.gathered)) {
                 Some(data) => room.send(data),
                 None => return,
             }

@@ -84,8 +84,8 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// The kind that the broker named. `None` when the error is not the broker's, or of a kind that this version does
-    /// not know.
+    /// The kind of the contract that it is. `None` when the contract has no kind for it, or when this version does not
+    /// know it.
     pub fn kind(&self) -> Option<ErrorKind> {
         self.cause().kind
     }
@@ -138,6 +138,15 @@ impl Error {
 
     pub(crate) fn closed() -> Self {
         Self::own(Self::Closed, "the client is closed")
+    }
+
+    /// For a batch that the broker may not know any more: sent again, it could be carried out twice.
+    pub(crate) fn forgotten() -> Self {
+        Self::FailedPrecondition(Box::new(Cause {
+            kind: Some(ErrorKind::StaleSequence),
+            message: "the answer was lost, and the broker may not know the request any more".to_owned(),
+            ..Cause::default()
+        }))
     }
 
     /// The error for a refusal of the contract. `text` is for one that has none of its own.

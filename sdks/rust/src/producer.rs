@@ -1,10 +1,12 @@
 //! Enqueueing: concurrent calls travel together, in numbered batches on one stream.
 //!
 //! A batch whose answer was lost is sent again under its number, and the broker enqueues nothing twice. A batch that
-//! everybody gave up keeps its number: its messages were enqueued once, or not at all.
+//! everybody gave up keeps its number: its messages were enqueued once, or not at all. One that the broker may not
+//! know any more is not sent again, and its callers are told.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, string};
@@ -71,6 +73,8 @@ impl Codec for EnqueueCodec {
     type Answer = Enqueued;
     type Response = proto::EnqueueBatchResponse;
     const PATH: &'static str = "/fila.v1.FilaService/EnqueueStream";
+    /// Less than the ten minutes for which the broker remembers a producer that is silent.
+    const REPEATABLE: Option<Duration> = Some(Duration::from_secs(540));
 
     fn make(&mut self, gathered: &mut VecDeque<EnqueueItem>) -> Option<Batch<Enqueue, Enqueued>> {
         let (mut items, mut size) = (Vec::new(), 0);
@@ -90,7 +94,7 @@ impl Codec for EnqueueCodec {
             return None;
         }
         self.sequence += 1;
-        Some(Batch { data: self.encode(&items, size), items, sequence: self.sequence, resent: false })
+        Some(Batch::new(self.encode(&items, size), items, self.sequence))
     }
 
     fn answers(

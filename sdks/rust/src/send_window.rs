@@ -4,15 +4,18 @@
 //! - At most [`WINDOW`] are in flight, and only two while the last one is small: what arrives meanwhile then travels as
 //!   one batch. Otherwise a short stall fills the window with single messages.
 //! - When the connection is lost, the batches in flight go first onto the next stream: same bytes, same order.
-//! - A batch that nobody waits for any more is not sent again, and its number is never reused.
+//! - A batch that nobody waits for any more is not sent again, and its number is never reused. Neither is one that the
+//!   broker may not know any more: its callers are told.
 //! - A refusal that ends the stream is a batch's own only if that was alone in flight. So after one, batches are sent
 //!   one at a time until one is refused alone: that one fails, the others go through.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::call::Sent;
 use crate::error::{Error, Result};
@@ -47,9 +50,15 @@ pub(crate) struct Batch<W, A> {
     pub(crate) sequence: u64,
     /// It was sent on a stream that broke, so the broker may have carried it out already.
     pub(crate) resent: bool,
+    /// When it was first sent. Unless it was resent, that is when it was last written to a stream.
+    sent_at: Option<Instant>,
 }
 
 impl<W, A> Batch<W, A> {
+    pub(crate) fn new(data: Bytes, items: Vec<Item<W, A>>, sequence: u64) -> Self {
+        Self { data, items, sequence, resent: false, sent_at: None }
+    }
+
     /// Answers the callers, in their order.
     pub(crate) fn answer(self, answers: Vec<Result<A>>) {
         for (item, answer) in self.items.into_iter().zip(answers) {
@@ -101,14 +110,17 @@ impl<W, A> SendWindow<W, A> {
     }
 
     /// The data to write now: of a batch to send again, else of a new one. `None` when there is none, or no room.
-    pub(crate) fn next(&mut self, make: impl FnOnce() -> Option<Batch<W, A>>) -> Option<Bytes> {
+    pub(crate) fn next(&mut self, now: Instant, make: impl FnOnce() -> Option<Batch<W, A>>) -> Option<Bytes> {
         if self.is_empty() {
             self.probing = false;
         }
         if self.in_flight.len() >= self.room() {
             return None;
         }
-        let batch = self.left_over().or_else(make)?;
+        let mut batch = self.left_over().or_else(make)?;
+        if !batch.resent {
+            batch.sent_at = Some(now);
+        }
         let data = batch.data.clone();
         batch.note_sent(true);
         self.in_flight.push_back(batch);
@@ -145,6 +157,16 @@ impl<W, A> SendWindow<W, A> {
         blamed
     }
 
+    /// Fails the batches of earlier streams that were first sent longer ago than `repeatable`.
+    pub(crate) fn end_older(&mut self, now: Instant, repeatable: Duration, error: fn() -> Error) {
+        let old = |batch: &Batch<W, A>| {
+            batch.resent && batch.sent_at.is_some_and(|sent_at| now.duration_since(sent_at) > repeatable)
+        };
+        for batch in std::mem::take(&mut self.resend) {
+            if old(&batch) { batch.fail(&error()) } else { self.resend.push_back(batch) }
+        }
+    }
+
     /// Takes all batches, to fail them.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Batch<W, A>> + '_ {
         self.in_flight.drain(..).chain(self.resend.drain(..))
@@ -170,14 +192,14 @@ mod tests {
         let (reply, answer) = oneshot::channel();
         let data = Bytes::from(vec![sequence as u8; size]);
         let items = vec![Item { work: (), reply, sent: Sent::default() }];
-        (Batch { data, items, sequence, resent: false }, answer)
+        (Batch::new(data, items, sequence), answer)
     }
 
     fn filled(count: u64, size: usize) -> (SendWindow<(), ()>, Vec<Reply>, usize) {
         let (mut window, mut replies, mut sent) = (SendWindow::new(), Vec::new(), 0);
         for sequence in 1..=count {
             let (made, reply) = batch(sequence, size);
-            if window.next(|| Some(made)).is_some() {
+            if window.next(Instant::now(), || Some(made)).is_some() {
                 sent += 1;
                 replies.push(reply);
             }
@@ -197,7 +219,7 @@ mod tests {
         window.lost(true);
         let (new, _reply) = batch(3, SMALL_BYTES);
         let mut new = Some(new);
-        let order: Vec<u8> = (0..3).map(|_| window.next(|| new.take()).expect("room")[0]).collect();
+        let order: Vec<u8> = (0..3).map(|_| window.next(Instant::now(), || new.take()).expect("room")[0]).collect();
         assert_eq!(order, [1, 2, 3]);
         assert_eq!(window.in_flight.iter().map(|batch| batch.resent).collect::<Vec<_>>(), [true, true, false]);
     }
@@ -208,13 +230,13 @@ mod tests {
         let sent = made.items[0].sent.clone();
         let (mut window, mut made) = (SendWindow::new(), Some(made));
         let told = |sent: &Sent| sent.load(Ordering::Relaxed);
-        window.next(|| made.take()).expect("room");
+        window.next(Instant::now(), || made.take()).expect("room");
         assert!(told(&sent), "the wire has it");
         window.lost(false);
         assert!(!told(&sent), "there was no connection");
-        window.next(|| None).expect("again");
+        window.next(Instant::now(), || None).expect("again");
         window.lost(true);
-        window.next(|| None).expect("again");
+        window.next(Instant::now(), || None).expect("again");
         window.lost(false);
         assert!(told(&sent), "an earlier attempt may have arrived");
     }
@@ -224,16 +246,48 @@ mod tests {
         let (mut window, replies, _) = filled(2, SMALL_BYTES);
         window.lost(true);
         drop(replies);
-        assert!(window.next(|| None).is_none() && window.is_empty());
+        assert!(window.next(Instant::now(), || None).is_none() && window.is_empty());
     }
 
     #[test]
     fn a_refusal_is_blamed_on_a_batch_that_was_alone() {
         let (mut window, _replies, _) = filled(2, SMALL_BYTES);
         assert!(window.refused().is_none());
-        assert_eq!(window.next(|| None).expect("the first again")[0], 1);
-        assert!(window.next(|| None).is_none(), "one at a time");
+        assert_eq!(window.next(Instant::now(), || None).expect("the first again")[0], 1);
+        assert!(window.next(Instant::now(), || None).is_none(), "one at a time");
         assert_eq!(window.refused().map(|batch| batch.sequence), Some(1));
-        assert_eq!(window.next(|| None).expect("the second again")[0], 2);
+        assert_eq!(window.next(Instant::now(), || None).expect("the second again")[0], 2);
+    }
+
+    #[test]
+    fn what_the_broker_may_have_forgotten_fails_and_is_not_sent_again() {
+        let (mut window, mut replies, _) = filled(2, SMALL_BYTES);
+        window.lost(true);
+        let (minute, sent_at) = (Duration::from_secs(60), Instant::now());
+        window.end_older(sent_at, minute, Error::forgotten);
+        assert!(replies[0].try_recv().is_err(), "in time");
+        // The second one is written once more, which does not make it younger.
+        for _ in 0..2 {
+            window.next(sent_at + minute, || None).expect("in time");
+        }
+        window.lost(true);
+        window.end_older(sent_at + 2 * minute, minute, Error::forgotten);
+        assert!(window.is_empty());
+        for mut reply in replies {
+            let error = reply.try_recv().expect("an answer").expect_err("failed");
+            assert_eq!((error.kind(), error.is_retryable()), (Some(crate::error::ErrorKind::StaleSequence), false));
+        }
+    }
+
+    #[test]
+    fn what_never_left_is_as_new_however_long_it_waits() {
+        let (mut window, _replies, _) = filled(1, SMALL_BYTES);
+        window.lost(false);
+        let later = Instant::now() + Duration::from_secs(3600);
+        window.end_older(later, Duration::from_secs(60), Error::forgotten);
+        assert!(window.next(later, || None).is_some());
+        window.lost(true);
+        window.end_older(later, Duration::from_secs(60), Error::forgotten);
+        assert!(window.next(later, || None).is_some(), "it is counted from when it left");
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use prost::Message as _;
 
@@ -52,6 +53,8 @@ impl Codec for SettleCodec {
     type Answer = ();
     type Response = proto::SettleResponse;
     const PATH: &'static str = "/fila.v1.FilaService/Settle";
+    /// A settlement names its lease.
+    const REPEATABLE: Option<Duration> = None;
 
     fn make(&mut self, gathered: &mut VecDeque<SettleItem>) -> Option<Batch<Settlement, ()>> {
         let (mut items, mut size): (Vec<SettleItem>, usize) = (Vec::new(), 0);
@@ -74,7 +77,7 @@ impl Codec for SettleCodec {
         }
         self.sequence += 1;
         let data = request(&items, self.sequence).encode_to_vec().into();
-        Some(Batch { data, items, sequence: self.sequence, resent: false })
+        Some(Batch::new(data, items, self.sequence))
     }
 
     fn answers(&self, batch: &Batch<Settlement, ()>, response: proto::SettleResponse) -> Result<Vec<Result<()>>> {

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fila_client::proto::{self, EnqueueBatchRequest, ErrorKind};
 use fila_client::{Client, Error, NO_HEADERS, OutgoingMessage};
@@ -82,6 +83,53 @@ async fn a_batch_without_an_answer_is_sent_again_as_it_was() {
     within(client.enqueue("q", [("a", "1")], "x")).await.expect("enqueued");
     let seen = seen.lock().expect("no panic");
     assert!(seen.len() == 4 && seen.iter().all(|request| *request == seen[0]), "{seen:?}");
+}
+
+/// Reads one request of a call whose connection is cut when ten minutes have passed, by the clock of the runtime.
+async fn lost_after_ten_minutes<M: prost::Message + Default>(mut call: crate::fake::Call) {
+    call.open(&[]);
+    call.read::<M>().await.expect("a request");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(600)).await;
+    tokio::time::resume();
+    call.cut();
+}
+
+#[tokio::test]
+async fn a_batch_that_the_broker_may_have_forgotten_is_not_sent_again() {
+    let sequences: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let noted = sequences.clone();
+    let fake = Fake::start(move |mut call| {
+        let noted = noted.clone();
+        async move {
+            if call.connection == 0 {
+                return lost_after_ten_minutes::<EnqueueBatchRequest>(call).await;
+            }
+            call.open(&[]);
+            while let Some(request) = call.read::<EnqueueBatchRequest>().await {
+                noted.lock().expect("no panic").push(request.sequence);
+                call.send(&taken(&request));
+            }
+        }
+    })
+    .await;
+    let client = Client::connect(&fake.address).expect("a client").with_timeout(Duration::from_secs(3600));
+    let error = client.enqueue("q", NO_HEADERS, "x").await.expect_err("it may be enqueued, or not");
+    assert!(matches!(error, Error::FailedPrecondition(_)), "{error:?}");
+    assert_eq!((error.kind(), error.is_retryable()), (Some(ErrorKind::StaleSequence), false));
+    within(client.enqueue("q", NO_HEADERS, "y")).await.expect("enqueued");
+    assert_eq!(*sequences.lock().expect("no panic"), [2], "and its number is not used again");
+}
+
+#[tokio::test]
+async fn a_settlement_may_be_sent_again_for_ever() {
+    let fake = Fake::start(async |call| match call.connection {
+        0 => lost_after_ten_minutes::<proto::SettleRequest>(call).await,
+        _ => crate::fake::settle_all(call).await,
+    })
+    .await;
+    let client = Client::connect(&fake.address).expect("a client").with_timeout(Duration::from_secs(3600));
+    client.ack("q", "1").await.expect("acked");
 }
 
 #[tokio::test]
