@@ -16,6 +16,9 @@ final class Batch<W extends Waiter<?>, Q> {
   /** It was sent on a stream that broke, so the broker may have carried it out already. */
   boolean resent;
 
+  /** When it was first sent, by {@link System#nanoTime}. Unless it was resent, when it was last written to a stream. */
+  long sentAt;
+
   Batch(Q request, List<W> waiters, long sequence, int bytes) {
     this.request = request;
     this.waiters = waiters;

@@ -31,6 +31,9 @@ final class BatchStream<W extends Waiter<?>, Q, A> {
     /** Takes from the front what fits into one batch. Skips requests that nobody waits for any more. */
     Batch<W, Q> makeBatch(Deque<W> gathered);
 
+    /** For so long after it was first sent, a batch whose answer was lost may be sent again. */
+    long repeatableNanos();
+
     long sequence(A answer);
 
     /** Why the whole batch was refused; null if it was not. */
@@ -151,13 +154,14 @@ final class BatchStream<W extends Waiter<?>, Q, A> {
     if (call == null) {
       return;
     }
+    window.endOlder(System.nanoTime(), codec.repeatableNanos(), Errors::forgotten);
     for (Batch<W, Q> batch = next(); batch != null; batch = next()) {
       call.send(batch.request);
     }
   }
 
   private Batch<W, Q> next() {
-    return window.next(() -> codec.makeBatch(gathered));
+    return window.next(System.nanoTime(), () -> codec.makeBatch(gathered));
   }
 
   private void open() {

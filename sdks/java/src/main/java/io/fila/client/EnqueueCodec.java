@@ -10,6 +10,7 @@ import io.fila.v1.Error;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 
 /** Numbers the batches of one producer, and splits the answers. */
@@ -17,11 +18,16 @@ final class EnqueueCodec implements BatchStream.Codec<Enqueue, EnqueueBatchReque
   private static final int MAX_MESSAGES = 1000;
   private static final int MAX_BYTES = 1 << 20;
 
+  /** Less than the ten minutes for which the broker remembers a producer that is silent. */
+  static final long REPEATABLE_NANOS = TimeUnit.MINUTES.toNanos(9);
+
   private final String producerId;
+  private final long repeatableNanos;
   private long sequence;
 
-  EnqueueCodec(String producerId) {
+  EnqueueCodec(String producerId, long repeatableNanos) {
     this.producerId = producerId;
+    this.repeatableNanos = repeatableNanos;
   }
 
   @Override
@@ -47,6 +53,11 @@ final class EnqueueCodec implements BatchStream.Codec<Enqueue, EnqueueBatchReque
     sequence++;
     request.setProducerId(producerId).setSequence(sequence);
     return new Batch<>(request.build(), taken, sequence, bytes);
+  }
+
+  @Override
+  public long repeatableNanos() {
+    return repeatableNanos;
   }
 
   @Override

@@ -114,6 +114,12 @@ final class Errors {
     return new CancelledException(Failure.local("CANCELLED", "the call was cancelled", null));
   }
 
+  /** For a batch that the broker may not know any more: sent again, it could be carried out twice. */
+  static FilaException forgotten() {
+    String text = "the answer was lost, and the broker may not know the request any more";
+    return new FailedPreconditionException(Failure.local("STALE_SEQUENCE", text, null));
+  }
+
   /** The same error with the stack of the thread that asked, and the one of the client's thread as its cause. */
   static FilaException raisedHere(FilaException error) {
     Failure failure =

@@ -102,7 +102,8 @@ final class Producer {
   }
 
   private BatchStream<Enqueue, EnqueueBatchRequest, EnqueueBatchResponse> open(String pin) {
-    EnqueueCodec codec = new EnqueueCodec(pin.isEmpty() ? id : id + "-" + suffixes.incrementAndGet());
+    String name = pin.isEmpty() ? id : id + "-" + suffixes.incrementAndGet();
+    EnqueueCodec codec = new EnqueueCodec(name, EnqueueCodec.REPEATABLE_NANOS);
     return new BatchStream<>(loop, members, FilaServiceGrpc.getEnqueueStreamMethod(), codec, pin, this::move);
   }
 

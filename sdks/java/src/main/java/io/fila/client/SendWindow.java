@@ -18,7 +18,8 @@ import java.util.function.Supplier;
  *   <li>At most eight are in flight, and only two while the last one is small: requests that arrive meanwhile then
  *       travel as one batch.
  *   <li>After a lost stream, the batches in flight go first onto the next one, in the same order, so that numbers
- *       never go backwards. One that nobody waits for is not sent again, and its number is never used again.
+ *       never go backwards. One that nobody waits for is not sent again, and its number is never used again. Neither is
+ *       one that the broker may not know any more: its callers are told.
  *   <li>A batch that may have been carried out is sent again alone. If the broker has no time for it, it has to come
  *       once more under its number, and that must happen before a higher number gets through.
  *   <li>A request that ends the stream by a refusal is known only if it was alone in flight. So after a refusal
@@ -39,7 +40,7 @@ final class SendWindow<W extends Waiter<?>, Q> {
   }
 
   /** The batch to write now: one to send again, else a new one. Null when there is none, or no room. */
-  Batch<W, Q> next(Supplier<Batch<W, Q>> make) {
+  Batch<W, Q> next(long now, Supplier<Batch<W, Q>> make) {
     if (isEmpty()) {
       probing = false;
     }
@@ -49,6 +50,9 @@ final class SendWindow<W extends Waiter<?>, Q> {
     }
     Batch<W, Q> batch = resend.isEmpty() ? make.get() : resend.pollFirst();
     if (batch != null) {
+      if (!batch.resent) {
+        batch.sentAt = now;
+      }
       inFlight.addLast(batch);
     }
     return batch;
@@ -69,6 +73,16 @@ final class SendWindow<W extends Waiter<?>, Q> {
       resend.addFirst(batch);
     }
     inFlight.clear();
+  }
+
+  /** Fails the batches of earlier streams that were first sent more than so many nanoseconds ago. */
+  void endOlder(long now, long nanos, Supplier<FilaException> error) {
+    for (Batch<W, Q> batch : resend) {
+      if (batch.resent && now - batch.sentAt > nanos) {
+        batch.fail(error.get());
+      }
+    }
+    dropAbandoned();
   }
 
   /** Puts an answered batch back in front: it is to be sent again under its number. */

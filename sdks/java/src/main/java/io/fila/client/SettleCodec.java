@@ -101,6 +101,12 @@ final class SettleCodec implements BatchStream.Codec<Settle, SettleRequest, Sett
         .build();
   }
 
+  /** For ever: a settlement names its lease. */
+  @Override
+  public long repeatableNanos() {
+    return Long.MAX_VALUE;
+  }
+
   @Override
   public long sequence(SettleResponse answer) {
     return answer.getSequence();

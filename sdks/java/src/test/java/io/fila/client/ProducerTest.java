@@ -227,6 +227,43 @@ class ProducerTest {
     }
   }
 
+  private static BatchStream<Enqueue, EnqueueBatchRequest, EnqueueBatchResponse> stream(
+      Core core, BatchStream.Codec<Enqueue, EnqueueBatchRequest, EnqueueBatchResponse> codec) {
+    return new BatchStream<>(
+        core.loop, core.members, FilaServiceGrpc.getEnqueueStreamMethod(), codec, "", (waiter, owner) -> {});
+  }
+
+  @Test
+  void aBatchThatTheBrokerMayHaveForgottenIsNotSentAgain() throws Exception {
+    broker.enqueue =
+        (request, out) -> {
+          if (request.getSequence() == 1) {
+            out.onError(Status.UNAVAILABLE.asRuntimeException());
+          } else {
+            out.onNext(broker.enqueued(request));
+          }
+        };
+    try (FilaClient client = broker.client()) {
+      Core core = client.core();
+      BatchStream<Enqueue, EnqueueBatchRequest, EnqueueBatchResponse> stream = stream(core, new EnqueueCodec("p", 0));
+      Enqueue lost = new Enqueue(EnqueueRequest.getDefaultInstance(), Core.deadline(Duration.ofHours(1)));
+      Enqueue other = new Enqueue(EnqueueRequest.getDefaultInstance(), Core.deadline(Duration.ofHours(1)));
+      stream.submit(lost);
+      FilaException error = assertThrows(FailedPreconditionException.class, () -> core.await(lost.future));
+      assertEquals("STALE_SEQUENCE", error.kind());
+      assertFalse(error.retryable());
+      stream.submit(other);
+      core.await(other.future);
+      assertEquals(List.of(1L, 2L), broker.batches.stream().map(EnqueueBatchRequest::getSequence).toList());
+    }
+  }
+
+  @Test
+  void settlementsMayBeSentAgainForEver() {
+    assertEquals(Long.MAX_VALUE, new SettleCodec().repeatableNanos());
+    assertTrue(EnqueueCodec.REPEATABLE_NANOS < TimeUnit.MINUTES.toNanos(10));
+  }
+
   /** A codec that takes nothing and sees what waits. */
   private static final class Watching
       implements BatchStream.Codec<Enqueue, EnqueueBatchRequest, EnqueueBatchResponse> {
@@ -241,6 +278,11 @@ class ProducerTest {
     @Override
     public long sequence(EnqueueBatchResponse answer) {
       return 0;
+    }
+
+    @Override
+    public long repeatableNanos() {
+      return Long.MAX_VALUE;
     }
 
     @Override
@@ -260,9 +302,7 @@ class ProducerTest {
     Watching codec = new Watching();
     try (FilaClient client = broker.client()) {
       Core core = client.core();
-      BatchStream<Enqueue, EnqueueBatchRequest, EnqueueBatchResponse> stream =
-          new BatchStream<>(
-              core.loop, core.members, FilaServiceGrpc.getEnqueueStreamMethod(), codec, "", (waiter, owner) -> {});
+      BatchStream<Enqueue, EnqueueBatchRequest, EnqueueBatchResponse> stream = stream(core, codec);
       for (int each = 0; each < 1000; each++) {
         Enqueue made = new Enqueue(EnqueueRequest.getDefaultInstance(), Core.deadline(Duration.ofHours(1)));
         stream.submit(made);

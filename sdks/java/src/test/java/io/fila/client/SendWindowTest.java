@@ -26,7 +26,7 @@ class SendWindowTest {
   }
 
   private Batch<Waiter<String>, String> next() {
-    return window.next(waiting::poll);
+    return window.next(0, waiting::poll);
   }
 
   @Test
@@ -96,5 +96,31 @@ class SendWindowTest {
     assertSame(first, next());
     assertNull(next());
     assertSame(first, window.refused());
+  }
+
+  @Test
+  void whatTheBrokerMayHaveForgottenFails() {
+    Batch<Waiter<String>, String> first = add(1);
+    window.next(10, waiting::poll);
+    window.lost(true);
+    window.next(15, waiting::poll); // which does not make it younger
+    window.lost(true);
+    window.endOlder(15, 5, Errors::forgotten);
+    assertTrue(first.waiters.get(0).waits());
+    window.endOlder(16, 5, Errors::forgotten);
+    assertTrue(!first.waiters.get(0).waits() && window.isEmpty());
+  }
+
+  @Test
+  void whatNeverLeftIsAsNewHoweverLongItWaits() {
+    Batch<Waiter<String>, String> first = add(1);
+    window.next(10, waiting::poll);
+    window.lost(false);
+    window.endOlder(100, 5, Errors::forgotten);
+    assertTrue(first.waiters.get(0).waits());
+    window.next(100, waiting::poll);
+    window.lost(true);
+    window.endOlder(105, 5, Errors::forgotten);
+    assertTrue(first.waiters.get(0).waits());
   }
 }
