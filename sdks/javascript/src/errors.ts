@@ -181,6 +181,12 @@ export function fromCode(code: number, text: string): FilaError {
 export const closedError = (): ClientClosedError =>
   new ClientClosedError('the client is closed', { kind: 'CLOSED' });
 
+/** For a batch that the broker may not know any more: sent again, it could be carried out twice. */
+export const forgottenError = (): FailedPreconditionError =>
+  new FailedPreconditionError('the answer was lost, and the broker may not know the request any more', {
+    kind: 'STALE_SEQUENCE',
+  });
+
 /** The error for bytes of the broker that the contract does not allow. */
 export function unexpectedAnswer(cause: unknown): InternalError {
   const text = cause instanceof Error ? cause.message : String(cause);

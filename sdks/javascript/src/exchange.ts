@@ -7,6 +7,7 @@ import {
   closedError,
   DeadlineExceededError,
   type FilaError,
+  forgottenError,
   UnauthenticatedError,
   unexpectedAnswer,
 } from './errors.js';
@@ -22,6 +23,8 @@ export const MOST_RETRY_AFTER_MS = 60_000;
 
 /** Turns requests into batches, and the answer to a batch into an answer to each request. */
 export interface Codec<I> {
+  /** For so long after it was first sent, a batch whose answer was lost may be sent again. */
+  readonly repeatableMs: number;
   /** Takes what fits into one batch. Skips requests that are done. */
   make(waiting: Deque<I>, address: string): Batch<I> | undefined;
   /** Resolves the requests that were carried out, and calls `refuse` for the others. */
@@ -113,7 +116,10 @@ export class Exchange<I extends Request> {
     // Batches that a former member may have are answered by that one. New ones are for the present one.
     const moved = address !== this.#connection.current;
     const make = (): Batch<I> | undefined => (moved ? undefined : this.#codec.make(this.#waiting, address));
-    for (let batch = this.#window.next(make); batch !== undefined; batch = this.#window.next(make)) {
+    const present = now();
+    this.#window.endOlder(present - this.#codec.repeatableMs, forgottenError);
+    const next = (): Batch<I> | undefined => this.#window.next(present, make);
+    for (let batch = next(); batch !== undefined; batch = next()) {
       for (const item of batch.items) item.sent = true;
       this.#call.write(batch.data);
     }

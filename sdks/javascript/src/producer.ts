@@ -32,6 +32,8 @@ class Enqueue extends Pending<Enqueued> {
 
 /** Numbers the batches, for each member of a cluster by itself. A batch keeps its name and number for ever. */
 export class EnqueueCodec implements Codec<Enqueue> {
+  /** Less than the ten minutes for which the broker remembers a producer that is silent. */
+  readonly repeatableMs = 540_000;
   readonly #base = randomUUID();
   readonly #producers = new Map<string, { id: string; sequence: number }>();
 

@@ -1,3 +1,4 @@
+import type { FilaError } from './errors.js';
 import type { Request } from './pending.js';
 
 /** One request on a stream, for several callers. */
@@ -5,6 +6,8 @@ export interface Batch<I> {
   readonly data: Buffer;
   readonly items: readonly I[];
   readonly sequence: number;
+  /** When it was first sent. */
+  sentAt?: number;
 }
 
 /** Batches in flight. The broker remembers its last 64 answers to a producer. */
@@ -18,7 +21,8 @@ const SMALL_WINDOW = 2;
  *
  * - Batches leave in the order in which they were made, and are answered in that order.
  * - After a lost stream those in flight go first, the same bytes in the same order.
- * - A batch that nobody waits for any more is not sent again, and its number is never used again.
+ * - A batch that nobody waits for any more is not sent again, and its number is never used again. Neither is one that the
+ *   broker may not know any more: its callers are told.
  * - A refusal that ends the stream is to be blamed on a batch only if that was alone. So batches are then sent one at a
  *   time, until one is refused alone.
  */
@@ -35,12 +39,22 @@ export class SendWindow<I extends Request> {
     return [...this.#inFlight, ...this.#resend].flatMap((batch) => batch.items);
   }
 
-  next(make: () => Batch<I> | undefined): Batch<I> | undefined {
+  next(present: number, make: () => Batch<I> | undefined): Batch<I> | undefined {
     if (this.size === 0) this.#probing = false;
     if (this.#inFlight.length >= this.#room()) return undefined;
     const batch = this.#leftOver() ?? make();
-    if (batch !== undefined) this.#inFlight.push(batch);
+    if (batch !== undefined) {
+      batch.sentAt ??= present;
+      this.#inFlight.push(batch);
+    }
     return batch;
+  }
+
+  /** Ends the wait for the batches of earlier streams that were first sent before that. */
+  endOlder(than: number, error: () => FilaError): void {
+    for (const { items, sentAt = Infinity } of this.#resend) {
+      if (sentAt < than) for (const item of items) item.reject(error());
+    }
   }
 
   #room(): number {

@@ -48,6 +48,8 @@ const nameOf = (queue: string, id: string): string => `${queue}\n${id}`;
 
 /** Merges settlements into requests, and splits the answers, which name only the failures. */
 export class SettleCodec implements Codec<Settle> {
+  /** A settlement names its lease. */
+  readonly repeatableMs = Infinity;
   #sequence = 0;
 
   make(waiting: Deque<Settle>): Batch<Settle> | undefined {

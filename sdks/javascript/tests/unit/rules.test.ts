@@ -130,7 +130,7 @@ test('while batches are small two are in flight, and eight when they are large',
   ] as const) {
     const window = new SendWindow<Pending<void>>();
     let made = 0;
-    while (window.next(() => batchOf(++made, bytes)) !== undefined);
+    while (window.next(0, () => batchOf(++made, bytes)) !== undefined);
     assert.equal(made, most);
   }
 });
@@ -139,21 +139,21 @@ test('a refusal that ends the stream is blamed on a batch that was alone', () =>
   const window = new SendWindow<Pending<void>>();
   const [one, two] = [batchOf(1), batchOf(2)];
   const source = [one, two];
-  window.next(() => source.shift());
-  window.next(() => source.shift());
+  window.next(0, () => source.shift());
+  window.next(0, () => source.shift());
   assert.equal(window.refused(), undefined);
   assert.equal(
-    window.next(() => undefined),
+    window.next(0, () => undefined),
     one,
   );
   assert.equal(
-    window.next(() => batchOf(3)),
+    window.next(0, () => batchOf(3)),
     undefined,
     'one at a time',
   );
   assert.equal(window.refused(), one);
   assert.equal(
-    window.next(() => undefined),
+    window.next(0, () => undefined),
     two,
   );
   assert.ok(two.items.every((item) => item.unsure));

@@ -12,6 +12,7 @@ import type {
 } from '../../src/generated/fila/v1/service.js';
 import {
   Client,
+  FailedPreconditionError,
   InternalError,
   MessageNotFoundError,
   UnauthenticatedError,
@@ -81,6 +82,39 @@ test('a batch that nobody waits for any more is not sent again, and its number i
   await client.describe(); // its answer comes behind the end of the stream
   await client.enqueue('q');
   assert.deepEqual(seen, [1, 2]);
+});
+
+test('a batch that the broker may have forgotten is not sent again, but a settlement is', async (t) => {
+  const present = performance.now.bind(performance);
+  /** Ten minutes pass, and then the stream is lost. */
+  const lose = (call: Parameters<typeof end>[0], ago: number): void => {
+    t.mock.method(performance, 'now', () => present() + ago);
+    end(call, { code: status.UNAVAILABLE, details: 'lost' });
+  };
+  const seen: string[] = [];
+  using broker = await FakeBroker.start({
+    enqueueStream: (call) =>
+      call.on('data', (request: EnqueueBatchRequest) => {
+        seen.push(`enqueue ${request.sequence}`);
+        if (request.sequence === 1) lose(call, 600_000);
+        else call.write(answered(request));
+      }),
+    settle: (call) =>
+      call.on('data', ({ sequence }: SettleRequest) => {
+        seen.push(`settle ${sequence}`);
+        if (seen.length === 3) lose(call, 1_200_000);
+        else call.write({ sequence, failures: [] });
+      }),
+  });
+  await using client = connect(broker.address, { timeoutMs: 3_600_000 });
+  await assert.rejects(client.enqueue('q'), (error) => {
+    assert.ok(error instanceof FailedPreconditionError);
+    assert.deepEqual([error.kind, error.retryable], ['STALE_SEQUENCE', false]);
+    return true;
+  });
+  await client.enqueue('q');
+  await client.ack('q', 'id');
+  assert.deepEqual(seen, ['enqueue 1', 'enqueue 2', 'settle 1', 'settle 1']);
 });
 
 test('what is refused for now is sent again under a new number, not before the broker wants it', async () => {
