@@ -56,7 +56,7 @@ test-spark: setup ## Run all tests on Spark: also crashes, spark-submit and exec
 test-release: setup ## Build everything that a release has, and install and run it in roots without a Python (as root)
 	@$(PY) -m pytest -q $(if $(filter tests,$(TESTS)),tests/release,$(TESTS))
 
-test-sdks: setup ## Check and test the SDKs of all languages: setup, checks, tests, quick conformance scenarios
+test-sdks: setup ## Check and test the SDKs of all languages: setup, checks, tests, examples, quick conformance scenarios
 	@$(PY) -m sdks.conformance.languages
 
 test-sdk-%: setup
