@@ -79,7 +79,7 @@ bench-peers: setup ## Fila beside Redis Streams, RabbitMQ, NATS and beanstalkd (
 bench-sdks: setup ## The SDKs of all languages beside the Python SDK (ARGS=--write for the page)
 	@for sdk in go javascript java ruby; do $(MAKE) --no-print-directory -C sdks/$$sdk setup driver >/dev/null || exit; done
 	@$(MAKE) --no-print-directory -C sdks/rust setup driver-release >/dev/null
-	@FILA_DRIVER_BUILD=$(CURDIR)/sdks/rust/target/release $(PY) -m sdks.conformance --bench $(ARGS)
+	@RUST_DRIVER_BUILD=$(CURDIR)/sdks/rust/target/release $(PY) -m sdks.conformance --bench $(ARGS)
 
 bench-growth: setup ## Whether the cost of a message stays flat as everything grows
 	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[bench]'

@@ -57,6 +57,10 @@ class Bench:
         self._count = count
         self._numbers = itertools.count(1)
         for sdk in drivers:
+            if self._ask(sdk, "hello").get("debug"):
+                raise DriverFailed(
+                    f"{sdk}: its driver is a debug build, whose figures say nothing: use make bench-sdks"
+                )
             self._ask(sdk, "connect", addresses=[server.addr])
 
     def turn(self, sdk: str) -> Turn:
@@ -116,8 +120,9 @@ def conditions(repeats: int, count: int) -> str:
     """Under which the table was made."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return (
-        f"{repeats} turns of each SDK in turn, {count:,} messages of 1 KiB each, server and client on one machine with "
-        f"{cores} cores ({platform.machine()}), Python {platform.python_version()}. In brackets: lowest and highest."
+        f"{repeats} turns of each SDK in turn, after one that does not count, {count:,} messages of 1 KiB each, server "
+        f"and client on one machine with {cores} cores ({platform.machine()}), Python {platform.python_version()}. "
+        "In brackets: lowest and highest."
     )
 
 
@@ -135,10 +140,12 @@ def main(sdks: list[str], find: Callable[[str], list[str] | None], repeats: int,
             for sdk in turns:
                 drivers[sdk] = DriverProcess(commands[sdk] or [], Path(folder) / f"{sdk}.log")
             bench = Bench(server, drivers, count)
-            for number in range(1, repeats + 1):
+            for number in range(repeats + 1):
                 for sdk, found in turns.items():
-                    found.append(bench.turn(sdk))
-                    shown = "  ".join(f"{row.name} {found[-1][row.name]:,.0f} {row.unit}" for row in MEASUREMENTS)
+                    turn = bench.turn(sdk)
+                    if number:  # in the first one, runtimes compile what they run
+                        found.append(turn)
+                    shown = "  ".join(f"{row.name} {turn[row.name]:,.0f} {row.unit}" for row in MEASUREMENTS)
                     _say(f"{number}/{repeats}  {sdk:10}  {shown}")
         except DriverFailed as failure:
             _say(f"failed: {failure}")

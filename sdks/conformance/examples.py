@@ -62,10 +62,15 @@ _LONGEST_S = 120
 
 def failure(sdk: str, name: str, server: ServerProcess, client: Client) -> str:
     """What is wrong with an example, empty if nothing is."""
-    env = os.environ | {"FILA_ADDR": server.addr}
+    env = {key: value for key, value in os.environ.items() if not key.startswith("FILA_")}
     try:
         ran = subprocess.run(  # noqa: S603  # of this repository
-            [SDKS / sdk / "example", name], check=False, capture_output=True, text=True, timeout=_LONGEST_S, env=env
+            [SDKS / sdk / "example", name],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST_S,
+            env=env | {"FILA_ADDR": server.addr},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{name}: {error}"

@@ -241,7 +241,7 @@ class Driver:
         begun = 0
         began = time.perf_counter()
         messages = self.client(request).consume(request["queue"], max_in_flight=request.get("max_in_flight", 100))
-        held, turn = Held(messages), asyncio.Lock()
+        turn = asyncio.Lock()
 
         async def worker() -> None:
             nonlocal begun
@@ -249,7 +249,7 @@ class Driver:
                 async with turn:
                     if begun >= count:
                         return
-                    [message] = await held.next(1, CLIENT_TIMEOUT_S)
+                    message = await anext(messages)
                     begun += 1
                 if handler_s:
                     await asyncio.sleep(handler_s)
@@ -265,7 +265,7 @@ class Driver:
             workers = (worker() for _ in range(request.get("concurrency", 1)))
             await timed({"timeout_ms": PRODUCE_TIMEOUT_S * 1000} | request, asyncio.gather(*workers))
         finally:
-            await held.stop()
+            await messages.stop()
         return {"ids": ids, "payloads": shown, "seconds": time.perf_counter() - began}
 
     async def op_explain(self, request: Table) -> Table:

@@ -103,6 +103,7 @@ module Load
           left -= 1
           yield message
         end
+        consumer.stop unless left.positive? # nobody waits for another one
       end
     end
   ensure

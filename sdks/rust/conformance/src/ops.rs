@@ -34,7 +34,13 @@ impl Driver {
     pub(crate) async fn run(&self, request: Value) -> Outcome {
         let request = &request;
         match text(request, "op") {
-            "hello" => Ok(json!({"sdk": "rust", "version": "0.1.0", "language": "rust", "grpc": "tonic 0.14"})),
+            "hello" => Ok(json!({
+                "sdk": "rust",
+                "version": "0.1.0",
+                "language": "rust",
+                "grpc": "tonic 0.14",
+                "debug": cfg!(debug_assertions),
+            })),
             "connect" => self.connect(request),
             "close" => self.close(request).await,
             "consume" => self.consume(request),

@@ -76,6 +76,7 @@ final class Load {
     List<String> ids = new ArrayList<>();
     List<String> shown = new ArrayList<>();
     AtomicInteger left = new AtomicInteger(count);
+    int handlerMs = request.number("handler_ms", 0);
     long began = System.nanoTime();
     long end = began + request.millis("timeout_ms", 60_000).toNanos();
     try (FilaConsumer consumer = client.consume(request.text("queue"), request.number("max_in_flight", 100))) {
@@ -83,7 +84,7 @@ final class Load {
           request.number("concurrency", 1),
           () -> {
             while (left.getAndDecrement() > 0) {
-              ConsumeMessage message = acked(consumer, request, end);
+              ConsumeMessage message = acked(consumer, handlerMs, end);
               synchronized (ids) {
                 ids.add(message.id());
                 byte[] payload = message.payload();
@@ -101,13 +102,15 @@ final class Load {
   }
 
   /** Takes messages until one is acked: another one comes again. */
-  private static ConsumeMessage acked(FilaConsumer consumer, Request request, long end) throws Exception {
+  private static ConsumeMessage acked(FilaConsumer consumer, int handlerMs, long end) throws Exception {
     while (true) {
       ConsumeMessage message = consumer.poll(Duration.ofNanos(end - System.nanoTime()));
       if (message == null) {
         throw new TimeoutException("not all messages in time");
       }
-      Thread.sleep(request.number("handler_ms", 0));
+      if (handlerMs > 0) {
+        Thread.sleep(handlerMs);
+      }
       try {
         message.ack();
         return message;
@@ -131,7 +134,7 @@ final class Load {
                 for (int index = 0; index < count; index++) {
                   ConsumeMessage message = consumer.take();
                   took[index] = System.nanoTime() - Long.parseLong(message.headers().get("sent"));
-                  message.ackAsync();
+                  message.ack();
                 }
                 return null;
               });
