@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from fila.cli import completing, output
 from fila.cli.asking import confirm, yes_option
 from fila.cli.session import Session, pass_session, session_options
-from fila.client.throttle_limit import PREFIX, ThrottleLimit
+
+if TYPE_CHECKING:
+    from fila.client.throttle_limit import ThrottleLimit
 
 
 @click.group(
@@ -52,6 +55,8 @@ def set_(session: Session, /, key: str, rate: float | None, burst: float | None,
 
     The limit applies at once and survives restarts. It replaces the previous limit of KEY as a whole.
     """
+    from fila.client.throttle_limit import PREFIX, ThrottleLimit
+
     value = str(ThrottleLimit(rate, burst, max_in_flight))
     if not value:
         raise click.UsageError("Give --rate, --max-in-flight, or both.")
@@ -75,6 +80,8 @@ Examples:
 @pass_session
 def list_throttles(session: Session, /, prefix: str) -> None:
     """List limits, of all keys or of those that begin with PREFIX."""
+    from fila.client.throttle_limit import PREFIX, ThrottleLimit
+
     with session.client() as client:
         entries = client.list_config(PREFIX + prefix)
     limits = {key.removeprefix(PREFIX): ThrottleLimit.parse(value) for key, value in entries.items()}
@@ -107,6 +114,8 @@ def unset(session: Session, /, key: str, yes: bool) -> None:
 
     The command asks for confirmation unless --yes is given.
     """
+    from fila.client.throttle_limit import PREFIX
+
     if not yes:
         confirm(f'Remove the limit of "{output.printable(key)}"?')
     with session.client() as client:
