@@ -15,7 +15,6 @@ from pathlib import Path
 from tests.support.roots import ENVIRONMENT, Root, copy_root
 
 STEP_TIMEOUT_S = 1100
-CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 @dataclass
@@ -86,17 +85,11 @@ class Builder:
         self.image = self.stages[stage] = Image(copy_root(self.base, self.work / stage))
 
     def _run(self, arguments: str) -> None:
-        self._reach_the_network()
-        env = {"PIP_CERT": "/tmp/certificates.crt", "PIP_RETRIES": "10"}
+        env = self.image.root.reach_the_network()  # as an engine does
         runner = Image(self.image.root, {**self.image.env, **env}, self.image.workdir, self.image.user)
         command = runner.command("/bin/sh", "-c", arguments)
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=STEP_TIMEOUT_S)
         assert done.returncode == 0, (arguments, done.stdout[-3000:], done.stderr[-3000:])
-
-    def _reach_the_network(self) -> None:
-        """As an engine does: names are resolved as on the machine. Its certificates count, too."""
-        shutil.copy("/etc/resolv.conf", self.image.root.folder / "etc/resolv.conf")
-        shutil.copy(CERTIFICATES, self.image.root.folder / "tmp/certificates.crt")
 
     def _copy(self, arguments: str) -> None:
         words = shlex.split(arguments)

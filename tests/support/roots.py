@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 SUITE = "bookworm"
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -25,6 +26,12 @@ class Root:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def reach_the_network(self) -> dict[str, str]:
+        """Names are resolved as on the machine, and its certificates count: what pip has to be told of them."""
+        shutil.copy("/etc/resolv.conf", self.folder / "etc/resolv.conf")
+        shutil.copy(CERTIFICATES, self.folder / "tmp/certificates.crt")
+        return {"PIP_CERT": "/tmp/certificates.crt", "PIP_RETRIES": "10"}
 
     def command(self, *words: str | Path) -> list[str]:
         """The command line that runs the words inside, for programs that are started and watched."""
