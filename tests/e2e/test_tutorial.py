@@ -2,32 +2,17 @@
 
 import pytest
 
-from fila.testing import ServerProcess
-from tests.support.pages import ROOT, Shell, blocks, checkout, environment, matches
+from tests.support.pages import ROOT, Shell, blocks, environment, follow, matches
 
-TUTORIALS = sorted((ROOT / "docs").glob("tutorial-*.md"))
+#: Run elsewhere: tests/release/test_tutorials.py.
+ELSEWHERE = {"tutorial-from-rabbitmq"}
+TUTORIALS = sorted(page for page in (ROOT / "docs").glob("tutorial-*.md") if page.stem not in ELSEWHERE)
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem.removeprefix("tutorial-"))
 def test_the_tutorial_does_what_it_says(page, tmp_path):
-    """Each makes a folder of its own with the log of its server, which stops at the end."""
-    folder = checkout(tmp_path / "checkout")
-    holder = ServerProcess(tmp_path)  # never started: it keeps a port free for us
-    steps = blocks(page.read_text().replace("5555", str(holder.port)))
-    try:
-        with Shell(folder, environment()) as shell:
-            for step in steps:
-                if step.kind == "python":
-                    name = step.text.splitlines()[0].removeprefix("# ")
-                    [made] = folder.glob("*-tutorial")
-                    (made / name).write_text(step.text)
-                elif step.kind == "sh":
-                    shell.check(step)
-    finally:
-        holder.close()
-    [log] = folder.glob("*-tutorial/server.log")
-    assert "stopped" in log.read_text()
+    follow(page, tmp_path)
 
 
 def test_a_page_that_shows_something_else_is_found(tmp_path):

@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from fila.testing import ServerProcess
+
 ROOT = Path(__file__).parents[2]
 LONG_S = 60
 
@@ -51,6 +53,31 @@ def checkout(folder):
 def environment(**variables):
     """Nothing activated, nothing set."""
     return {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), **variables}
+
+
+def follow(page, workdir, ports=None):
+    """Do what a tutorial says. It makes a folder of its own with the log of its server, which stops at the end.
+
+    `ports` are those of other servers, by the port that the page names.
+    """
+    folder = checkout(workdir / "checkout")
+    holder = ServerProcess(workdir)  # never started: it keeps a port free for us
+    text = page.read_text()
+    for named, port in {"5555": holder.port, **(ports or {})}.items():
+        text = text.replace(named, str(port))
+    try:
+        with Shell(folder, environment()) as shell:
+            for step in blocks(text):
+                if step.kind == "python":
+                    name = step.text.splitlines()[0].removeprefix("# ")
+                    [made] = folder.glob("*-tutorial")
+                    (made / name).write_text(step.text)
+                elif step.kind == "sh":
+                    shell.check(step)
+    finally:
+        holder.close()
+    [log] = folder.glob("*-tutorial/server.log")
+    assert "stopped" in log.read_text()
 
 
 class Shell:
