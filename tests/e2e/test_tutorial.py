@@ -4,8 +4,8 @@ import pytest
 
 from tests.support.pages import ROOT, Shell, blocks, environment, follow, matches
 
-#: Run elsewhere: tests/release/test_tutorials.py.
-ELSEWHERE = {"tutorial-from-rabbitmq"}
+#: Run elsewhere: tests/release/test_tutorials.py, tests/spark/pipelines/test_tutorial.py.
+ELSEWHERE = {"tutorial-from-rabbitmq", "tutorial-spark"}
 TUTORIALS = sorted(page for page in (ROOT / "docs").glob("tutorial-*.md") if page.stem not in ELSEWHERE)
 
 

@@ -55,10 +55,10 @@ def environment(**variables):
     return {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), **variables}
 
 
-def follow(page, workdir, ports=None):
+def follow(page, workdir, ports=None, patience_s=LONG_S):
     """Do what a tutorial says. It makes a folder of its own with the log of its server, which stops at the end.
 
-    `ports` are those of other servers, by the port that the page names.
+    `ports` are those of other servers, by the port that the page names. `patience_s` is for each block.
     """
     folder = checkout(workdir / "checkout")
     holder = ServerProcess(workdir)  # never started: it keeps a port free for us
@@ -66,7 +66,7 @@ def follow(page, workdir, ports=None):
     for named, port in {"5555": holder.port, **(ports or {})}.items():
         text = text.replace(named, str(port))
     try:
-        with Shell(folder, environment()) as shell:
+        with Shell(folder, environment(), patience_s) as shell:
             for step in blocks(text):
                 if step.kind == "python":
                     name = step.text.splitlines()[0].removeprefix("# ")
@@ -83,7 +83,8 @@ def follow(page, workdir, ports=None):
 class Shell:
     """A shell that stays open from block to block. Leaving the context ends it and what it has started."""
 
-    def __init__(self, folder, variables):
+    def __init__(self, folder, variables, patience_s=LONG_S):
+        self._patience_s = patience_s
         self._end = f"ended-{os.getpid()}"
         self._process = subprocess.Popen(
             ["bash", "--norc"],
@@ -126,11 +127,11 @@ class Shell:
         self._process.stdin.flush()
 
     def _read(self):
-        printed, deadline = b"", time.monotonic() + LONG_S
+        printed, deadline = b"", time.monotonic() + self._patience_s
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while not re.search(rf"\n{self._end} \d\n\Z".encode(), printed):
-                assert time.monotonic() < deadline, f"takes more than {LONG_S} s:\n{printed.decode()}"
+                assert time.monotonic() < deadline, f"takes more than {self._patience_s} s:\n{printed.decode()}"
                 assert self._process.poll() is None, f"the shell has ended:\n{printed.decode()}"
                 if selector.select(1):
                     printed += self._process.stdout.read() or b""
