@@ -10,7 +10,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
-from website.reference import api, cli, configuration, metrics, python_sdk
+from website.reference import api, cli, configuration, metrics, python_sdk, sdks
 
 ROOT: Final = Path(__file__).parents[1]
 WRITTEN: Final = Path(__file__).parent / "pages"
@@ -20,7 +20,7 @@ PAGES: Final = {
     "CONTRIBUTING.md": "contributing.md",
     "LICENSING.md": "licensing.md",
     "SECURITY.md": "security-policy.md",
-    **{f"sdks/{sdk}/README.md": f"sdks/{sdk}.md" for sdk in ("go", "javascript", "rust", "java", "ruby")},
+    **{f"sdks/{sdk}/README.md": f"sdks/{sdk}.md" for sdk in sdks.PAGES},
 }
 MADE: Final[dict[str, Callable[[], str]]] = {
     "reference/api.md": api.page,
@@ -28,6 +28,7 @@ MADE: Final[dict[str, Callable[[], str]]] = {
     "reference/configuration.md": configuration.page,
     "reference/metrics.md": metrics.page,
     "reference/python.md": python_sdk.page,
+    **{f"reference/{sdk}.md": page for sdk, page in sdks.PAGES.items()},
     **{page: (ROOT / file).read_text for file, page in PAGES.items()},
 }
 _FOLDERS: Final = {page: PurePosixPath(file).parent for file, page in PAGES.items()}

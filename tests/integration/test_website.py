@@ -86,6 +86,38 @@ def test_the_reference_names_everything(site):
                 assert method.name in api
 
 
+#: Found without a parser: what each SDK declares for everybody, and names that are only its own.
+DECLARED = {
+    "go": (
+        "*.go",
+        r"^(?:func (?:\(\w+ \*?[A-Z]\w*\) )?|type |\t(?=Err\w+ +=))([A-Z]\w*)",
+        ["sendWindow", "newHolding"],
+    ),
+    "javascript": ("src/index.ts", r"^  (?:type )?([A-Z]\w+),$", ["SendWindow", "ConsumerContext"]),
+    "rust": ("src/*.rs", r"^    pub (?:async )?fn (\w+)", ["SendWindow", "pub(crate)"]),
+    "java": (
+        "src/main/java/io/fila/client/*.java",
+        r"^public (?:final )?(?:class|interface|record) (\w+)",
+        ["SendWindow"],
+    ),
+    "ruby": ("lib/fila/{client,admin,message,errors}.rb", r"^ +(?:class|attr_reader) :?(\w+)", ["SendWindow", "Feed"]),
+}
+
+
+@pytest.mark.parametrize("sdk", DECLARED)
+def test_the_reference_of_an_sdk_names_what_is_public_and_nothing_else(site, sdk):
+    pattern, declaration, own = DECLARED[sdk]
+    before, _, rest = pattern.partition("{")
+    names, _, after = rest.partition("}")
+    files = [file for name in names.split(",") for file in (ROOT / "sdks" / sdk).glob(f"{before}{name}{after}")]
+    text = "".join(file.read_text() for file in files if not file.name.endswith("_test.go"))
+    shown = text_of(site / "reference" / f"{sdk}.html")
+    found = set(re.findall(declaration, text, re.MULTILINE))
+    assert len(found) > 20
+    assert [name for name in sorted(found) if not re.search(rf"\b{name}\b", shown)] == []
+    assert [name for name in own if name in shown] == []
+
+
 def test_a_broken_link_fails_the_build(tmp_path, caplog):
     """Also one to a heading that is not there."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
