@@ -1,15 +1,21 @@
 """The documentation site: it builds without a warning, has every page and every public thing, and asks nobody else."""
 
+import functools
+import http.server
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
+from playwright.sync_api import expect
 
 from fila.cli.main import cli
 from fila.client import __all__ as public_names
@@ -17,10 +23,18 @@ from fila.config import Config
 from fila.settings import section_types
 from fila.settings.section import rules
 from fila.telemetry.catalog import CATALOG
+from fila.testing.console import BrowserMissing, open_browser
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
 from website.__main__ import CONFIG
+from website.versions import this_version, write_list
 
 ROOT = Path(__file__).parents[2]
+PATIENCE_MS = 20_000
+
+
+class QuietFiles(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        """Nobody reads it."""
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +130,55 @@ def test_the_reference_of_an_sdk_names_what_is_public_and_nothing_else(site, sdk
     assert len(found) > 20
     assert [name for name in sorted(found) if not re.search(rf"\b{name}\b", shown)] == []
     assert [name for name in own if name in shown] == []
+
+
+@pytest.fixture(scope="module")
+def browser():
+    try:
+        with open_browser() as found:
+            yield found
+    except BrowserMissing as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
+
+
+def test_the_search_works_on_pages_from_the_disk(site, browser):
+    """Without a server, and so without any other machine."""
+    page = browser.new_page()
+    page.goto((site / "index.html").as_uri())
+    page.locator("[data-md-component=search-query]").click()
+    page.keyboard.type("bridge RabbitMQ")
+    found = page.locator(".md-search-result__link").first
+    expect(found).to_have_attribute("href", re.compile("tutorial-from-rabbitmq.html"), timeout=PATIENCE_MS)
+
+
+def test_versions_are_beside_each_other_with_a_menu(tmp_path, browser):
+    old = tmp_path / "0.0.9"
+    old.mkdir()
+    (old / "index.html").write_text("old")
+    command = [sys.executable, "-m", "website", "release", "--to", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=110)
+    handler = functools.partial(QuietFiles, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            page = browser.new_page()
+            page.goto(f"http://127.0.0.1:{server.server_port}/")
+            page.wait_for_url(f"**/{this_version()}/index.html", timeout=PATIENCE_MS)
+            expect(page.locator(".md-version__link")).to_have_text([this_version(), "0.0.9"], timeout=PATIENCE_MS)
+        finally:
+            server.shutdown()
+
+
+def test_the_newest_release_is_the_one_to_read(tmp_path):
+    for name in ("0.9.0", "0.10.0", "0.11.0.dev3", "0.10.0.dev12", "assets"):
+        (tmp_path / name).mkdir()
+    write_list(tmp_path)
+    listed = json.loads((tmp_path / "versions.json").read_text())
+    assert [entry["version"] for entry in listed] == ["0.11.0.dev3", "0.10.0", "0.10.0.dev12", "0.9.0"]
+    assert [entry["version"] for entry in listed if entry["aliases"]] == ["0.10.0"]
+    assert "url=0.10.0/" in (tmp_path / "index.html").read_text()
 
 
 def test_a_broken_link_fails_the_build(tmp_path, caplog):
