@@ -130,6 +130,8 @@ def test_the_reference_of_an_sdk_names_what_is_public_and_nothing_else(site, sdk
     assert len(found) > 20
     assert [name for name in sorted(found) if not re.search(rf"\b{name}\b", shown)] == []
     assert [name for name in own if name in shown] == []
+    package = re.search(r"Every public name of (\S+),", shown)[1]
+    assert package in (ROOT / "sdks" / sdk / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")

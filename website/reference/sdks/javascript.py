@@ -13,7 +13,7 @@ from website.reference.sdks.source import SDKS, child, children, comment, read, 
 
 TYPESCRIPT: Final = Language(tree_sitter_typescript.language_typescript())
 PACKAGE: Final = Package(
-    "JavaScript", "javascript", "@fila-dev/client", "typescript", ("Client", "Consumer", "ConsumeMessage")
+    "JavaScript", "javascript", "@fila/client", "typescript", ("Client", "Consumer", "ConsumeMessage")
 )
 Declared = dict[str, tuple[Node, str]]
 _MEMBERS: Final = ("method_definition", "public_field_definition", "method_signature")
