@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
+from fila.pipelines.errors import PipelineError
+
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
@@ -70,6 +72,10 @@ class Files:
     """What pipelines do with files. Paths are those of Hadoop; without a scheme they are of the default file system."""
 
     def __init__(self, spark: SparkSession) -> None:
+        if not hasattr(spark, "_jvm"):
+            raise PipelineError(
+                "this is a session of Spark Connect, which does not reach the files of a pipeline: give one of a master"
+            )
         # PySpark has no public way to Hadoop's file systems; its own pandas part goes this way too.
         self._jvm: Any = spark._jvm  # noqa: SLF001
         self._conf: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
