@@ -11,7 +11,14 @@ import click
 
 from fila.cli import output
 from fila.cli.durations import AGE_MS
-from fila.cli.pipeline import max_refused_option, rules_option, show_outcome, spark_options, spark_session
+from fila.cli.pipeline import (
+    lineage_option,
+    max_refused_option,
+    rules_option,
+    show_outcome,
+    spark_options,
+    spark_session,
+)
 from fila.cli.session import Session, pass_session
 
 _out_option = click.option("--out", required=True, metavar="FOLDER", help="The folder of the tables.")
@@ -31,6 +38,7 @@ Examples:
 @max_refused_option
 @click.option("--max-age", type=AGE_MS, metavar="TIME", help="Exit with 4 if the newest metrics are older, as 36h.")
 @rules_option
+@lineage_option
 @spark_options
 @pass_session
 def daily(
@@ -43,6 +51,7 @@ def daily(
     max_refused: int,
     max_age: int | None,
     config_path: Path | None,
+    lineage: Any,
     master: str | None,
     as_json: bool,
 ) -> None:
@@ -68,6 +77,7 @@ def daily(
             settings=read_rules(config_path),
             limits=Limits(max_refused, max_age),
             say=say,
+            **({} if lineage is None else {"lineage": lineage}),
         )
     show_outcome(outcome, as_json=session.as_json or as_json)
 

@@ -67,6 +67,30 @@ max_refused_option = click.option(
     metavar="SHARE",
     help="Exit with 4 if more rows of an input are refused, or all. The run is written all the same.",
 )
+
+
+class _Lineage(click.ParamType):  # type: ignore[type-arg] # generic in some versions of click
+    """Where events of OpenLineage go."""
+
+    name = "target"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from fila.pipelines.errors import BadInput
+        from fila.pipelines.lineage import lineage_to
+
+        try:
+            return lineage_to(value)
+        except BadInput as error:
+            self.fail(str(error), param, ctx)
+
+
+lineage_option = click.option(
+    "--lineage",
+    type=_Lineage(),
+    envvar="OPENLINEAGE_URL",
+    metavar="URL|FILE",
+    help="Send OpenLineage events to this endpoint, or append them to this file (default: to $OPENLINEAGE_URL).",
+)
 rules_option = click.option(
     "--config",
     "config_path",
@@ -94,6 +118,7 @@ Examples:
 )
 @max_refused_option
 @rules_option
+@lineage_option
 @spark_options
 @pass_session
 def reconcile(
@@ -104,6 +129,7 @@ def reconcile(
     out: str,
     max_refused: int,
     config_path: Path | None,
+    lineage: Any,
     master: str | None,
     as_json: bool,
 ) -> None:
@@ -121,7 +147,10 @@ def reconcile(
 
         now_ms = time.time_ns() // 1_000_000
         rules, limits = read_rules(config_path), Limits(max_refused)
-        outcome = bulk.reconcile(spark, reports, metrics, out, now_ms=now_ms, settings=rules, limits=limits, say=say)
+        told = {} if lineage is None else {"lineage": lineage}
+        outcome = bulk.reconcile(
+            spark, reports, metrics, out, now_ms=now_ms, settings=rules, limits=limits, say=say, **told
+        )
     show_outcome(outcome, as_json=session.as_json or as_json)
 
 

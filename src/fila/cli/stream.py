@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fila.cli import completing, output
-from fila.cli.pipeline import rules_option, spark_options, spark_session
+from fila.cli.pipeline import lineage_option, rules_option, spark_options, spark_session
 from fila.cli.session import Session, pass_session
 
 
@@ -33,6 +33,7 @@ Examples:
 )
 @click.option("--out", required=True, metavar="FOLDER", help="The folder of the tables and of the checkpoint.")
 @rules_option
+@lineage_option
 @click.option(
     "--group",
     default="reconcile",
@@ -59,6 +60,7 @@ def stream(
     metrics: str,
     out: str,
     config_path: Path | None,
+    lineage: Any,
     every: int,
     once: bool,
     master: str | None,
@@ -96,6 +98,7 @@ def stream(
             settings=read_rules(config_path),
             trigger={"availableNow": True} if once else {"processingTime": f"{every} seconds"},
             on_batch=on_batch,
+            **({} if lineage is None else {"lineage": lineage}),
         )
         say("waiting for reports")
         try:

@@ -91,6 +91,11 @@ class Files:
         path, system = self._at(pattern)
         return bool(system.globStatus(path))
 
+    def qualified(self, where: str) -> str:
+        """The path with the scheme of its file system, and from its root."""
+        path, system = self._at(where)
+        return str(path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString())
+
     def folders(self, folder: str) -> list[str]:
         """The names of the folders in this one."""
         path, system = self._at(folder)

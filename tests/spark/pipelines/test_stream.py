@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from fila.pipelines.errors import BadInput
+from fila.pipelines.lineage import NO_LINEAGE, Lineage
 from fila.pipelines.reconcile import stream
 from fila.pipelines.reconcile.bulk import reconcile
 from fila.pipelines.reconcile.stream import Batch, Queues
@@ -62,9 +63,9 @@ def queues(client, broker, queue):
     return made
 
 
-def run(spark, queues, metrics, out):
+def run(spark, queues, metrics, out, lineage=NO_LINEAGE):
     trigger = {"availableNow": True}
-    query = stream.start(spark, queues, metrics, str(out), clock_ms=lambda: NOW_MS, trigger=trigger)
+    query = stream.start(spark, queues, metrics, str(out), clock_ms=lambda: NOW_MS, trigger=trigger, lineage=lineage)
     assert query.awaitTermination(PATIENCE_S)
 
 
@@ -157,9 +158,23 @@ def test_a_stream_that_fails_on_the_way_comes_to_what_bulk_comes_to(
         send(*given)
 
     monkeypatch.setattr(stream, "send", fail_once)
+    events = []
+    lineage = Lineage(lambda event: events.append(json.loads(event)))
     with pytest.raises(Exception, match="not now"):
-        run(spark, queues, metrics, out)
-    run(spark, queues, metrics, out)
+        run(spark, queues, metrics, out, lineage)
+    run(spark, queues, metrics, out, lineage)
+    assert [each["eventType"] for each in events] == ["START", "FAIL", "START", "COMPLETE", "START", "COMPLETE"]
+    first, last = events[3], events[5]
+    assert first["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 0  # the one that failed had read it
+    for event in (first, last):
+        names = [each["name"] for each in event["outputs"] if each["namespace"] == f"fila://{queues.addr}"]
+        assert names == [queues.discrepancies, queues.alerts, queues.refused]
+        assert [each["name"] for each in event["inputs"]] == [queue, metrics]
+    assert last["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == len(REPORTS) - queues.max_messages
+    jobs = spark._jsc.sc().statusStore().jobsList(None)
+    texts = [jobs.apply(at).description() for at in range(jobs.size())]
+    texts = {text.get() for text in texts if text.isDefined()}
+    assert any(text.startswith("fila stream, batch 1: ") for text in texts)
 
     (tmp_path / "reports.json").write_text("".join(f"{text}\n" for text in REPORTS))
     bulk = reconcile(spark, str(tmp_path / "reports.json"), metrics, str(tmp_path / "bulk"), now_ms=NOW_MS)

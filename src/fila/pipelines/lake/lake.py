@@ -27,6 +27,8 @@ _KEPT = {
     "delta.logRetentionDuration": "interval 60 days",
 }
 """Properties of every table."""
+_MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated")
+"""What Delta Lake counts of a merge, beside the rows that it only copied into another file."""
 
 
 class Lake:
@@ -101,12 +103,23 @@ class Lake:
         if not self.exists(name):
             return
         newest = self.version(name)
-        for version in range(newest, max(newest - count, -1), -1):
+        for info in self._commits(name, range(newest, max(newest - count, -1), -1)):
+            if info.get("userMetadata"):
+                yield info["userMetadata"]
+
+    def rows_written(self, name: str, since: int, until: int) -> int:
+        """The rows that the commits after version `since` have put into a table. Runs no Spark job."""
+        commits = self._commits(name, range(since + 1, until + 1))
+        return sum(_rows_of(info["operation"], info.get("operationMetrics", {})) for info in commits)
+
+    def _commits(self, name: str, versions: range) -> Iterator[dict[str, Any]]:
+        """What commits say of themselves, as far as they are kept."""
+        for version in versions:
             where = f"{self.path(name)}/_delta_log/{version:020d}.json"
             lines = self.files.read(where).splitlines() if self.files.exists(where) else []
             for action in map(json.loads, lines):
-                if action.get("commitInfo", {}).get("userMetadata"):
-                    yield action["commitInfo"]["userMetadata"]
+                if "commitInfo" in action:
+                    yield action["commitInfo"]
 
     def add_columns(self, name: str, columns: Sequence[tuple[str, str]]) -> None:
         have = set(self.read(name).columns)
@@ -165,6 +178,12 @@ class RunRows:
         if self._small:
             self._kept[f"other {len(self._kept)}"] = rows.persist()
         return rows
+
+
+def _rows_of(operation: str, metrics: Mapping[str, str]) -> int:
+    """The rows that a commit has written anew: none of a compaction."""
+    counted = {"WRITE": ("numOutputRows",), "MERGE": _MERGED}.get(operation, ())
+    return sum(int(metrics.get(name, 0)) for name in counted)
 
 
 def day_of(ms: Column | int) -> Column:

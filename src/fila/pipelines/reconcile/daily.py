@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from fila.pipelines.errors import BadInput
 from fila.pipelines.lake.contract import CHECKS
 from fila.pipelines.lake.lake import DAY_MS, Lake
+from fila.pipelines.lineage import NO_LINEAGE, Lineage
 from fila.pipelines.progress import Say
 from fila.pipelines.reconcile import bulk
 from fila.pipelines.reconcile.bulk import Outcome
@@ -31,6 +32,7 @@ def daily(
     settings: Settings = DEFAULTS,
     limits: Limits = NO_LIMITS,
     say: Say = lambda _: None,
+    lineage: Lineage = NO_LINEAGE,
 ) -> Outcome:
     """Reconcile the files of a day. `{date}` in a path is the day. Raises PipelineError."""
     begin_ms = int(datetime.combine(day, time(), UTC).timestamp() * 1000)
@@ -38,7 +40,18 @@ def daily(
         raise BadInput(f"{day} has not begun: give a day that has")
     as_of_ms = min(now_ms, begin_ms + DAY_MS - 1)
     reports, metrics = (path.replace("{date}", day.isoformat()) for path in (reports, metrics))
-    done = bulk.reconcile(spark, reports, metrics, out, now_ms=as_of_ms, settings=settings, limits=limits, say=say)
+    done = bulk.reconcile(
+        spark,
+        reports,
+        metrics,
+        out,
+        now_ms=as_of_ms,
+        settings=settings,
+        limits=limits,
+        say=say,
+        lineage=lineage,
+        day=(begin_ms, begin_ms + DAY_MS),
+    )
     return done if done.changed else replace(done, checks=_checks_of(Lake(spark, out), day, limits))
 
 

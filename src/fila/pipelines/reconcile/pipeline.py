@@ -12,7 +12,7 @@ from fila.pipelines.errors import BadInput, RunTaken
 from fila.pipelines.lake import legacy
 from fila.pipelines.lake.contract import ALERTS, BRONZE, RESULTS, TABLES, TOTALS
 from fila.pipelines.lake.lake import Lake, RunRows, checked_path, day_of
-from fila.pipelines.lake.ledger import Intent, Ledger, Run
+from fila.pipelines.lake.ledger import Intent, Ledger, ReadFiles, Run
 from fila.pipelines.pages import reconcile as page
 from fila.pipelines.progress import Say
 from fila.pipelines.reconcile import checks, sources, steps, tables, verdicts
@@ -29,6 +29,8 @@ class Done:
 
     run: Run
     checks: list[Check]
+    #: The files that were read, by input.
+    files: dict[str, ReadFiles]
 
 
 class Pipeline:
@@ -38,10 +40,13 @@ class Pipeline:
         self.lake = Lake(spark, checked_path(out))
         self.ledger = Ledger(self.lake)
         self._settings, self._limits, self._say = settings, limits, say
+        #: The versions of the tables before anything was done, also before what was begun was finished.
+        self.versions_before: dict[str, int] = {}
 
     def open(self, clock_ms: Callable[[], int]) -> Run | None:
         """Finish what was begun. Returns the last run. Raises BadInput for tables under other rules."""
         last = self.ledger.last()
+        self.versions_before = last.versions if last else {}
         if last is None:
             last = legacy.imported(self.lake, self.ledger, clock_ms(), self._say)
         if last is not None:
@@ -119,7 +124,7 @@ class Pipeline:
         if intent.batch is None:
             self.lake.files.write(f"{self.lake.out}/report.html", text)
         self._say("published")
-        return Done(run, made)
+        return Done(run, made, intent.files)
 
     def _figures(self, new: RunRows, before: Run | None, totals: DataFrame) -> page.Figures:
         lake = self.lake

@@ -29,10 +29,11 @@ from fila.pipelines.files import Files
 from fila.pipelines.lake.contract import ALERTS, BRONZE, REPORTS, RESULTS
 from fila.pipelines.lake.lake import Lake
 from fila.pipelines.lake.ledger import Intent, Run, stream_source
+from fila.pipelines.lineage import NO_LINEAGE, Dataset, Lineage
 from fila.pipelines.progress import Say, described
-from fila.pipelines.reconcile import tables
+from fila.pipelines.reconcile import datasets, tables
 from fila.pipelines.reconcile.checks import NO_LIMITS
-from fila.pipelines.reconcile.pipeline import Pipeline
+from fila.pipelines.reconcile.pipeline import Done, Pipeline
 from fila.pipelines.reconcile.steps import refused_before
 from fila.pipelines.reconcile.tables import CORRUPT, MESSAGE, PAYLOAD, PROBLEM, RECEIVED
 from fila.pipelines.reconcile.verdicts import OPEN, RESULT
@@ -85,6 +86,7 @@ def start(
     settings: Settings = DEFAULTS,
     trigger: dict[str, Any] | None = None,
     on_batch: OnBatch = lambda _: None,
+    lineage: Lineage = NO_LINEAGE,
 ) -> StreamingQuery:
     """Start the query. With no `trigger` it runs until it is stopped, a batch as soon as there are reports.
 
@@ -104,12 +106,19 @@ def start(
         raise BadInput(f"no metrics: there are no files at {metrics}")
 
     def batch(frame: DataFrame, number: int) -> None:
-        with described(spark, f"fila stream, batch {number}", lambda _: None) as say:
-            taken = Batch(spark, out, clock_ms, settings, say).take(frame, number, metrics, stream_source(files, out))
+        work = f"fila stream, batch {number}"
+        with (
+            described(spark, work, lambda _: None) as say,
+            lineage.run(datasets.job("stream", Lake(spark, out))) as told,
+        ):
+            own = Batch(spark, out, clock_ms, settings, say)
+            taken = own.take(frame, number, metrics, stream_source(files, out))
             if taken is None:
                 return
             say("sending")
             send(spark, queues, out, taken, number)
+            if lineage.is_on:
+                told.inputs, told.outputs = own.told(queues, metrics, taken)
         on_batch(dict(taken.summary["rows"]["reports"]))
 
     writer = reports.writeStream.foreachBatch(batch).option("checkpointLocation", f"{out}/checkpoint")
@@ -124,6 +133,7 @@ class Batch:
     ) -> None:
         self._pipeline = Pipeline(spark, out, settings, NO_LIMITS, say)
         self._clock_ms = clock_ms
+        self._done: Done | None = None
 
     def take(self, received: DataFrame, number: int, metrics: str, source: str) -> Run | None:
         """Write the run of this batch, unless it is there. None for a batch before the last one, which was sent.
@@ -149,7 +159,16 @@ class Batch:
         intent = Intent(last.run + 1 if last else 1, now_ms, source, number, files, found.quarantined)
         frames = [self._pipeline.judged(parsed(received, now_ms), reports)]
         frames += self._pipeline.received(table, found, now_ms)
-        return self._pipeline.run(intent, frames, last, self._clock_ms).run
+        self._done = self._pipeline.run(intent, frames, last, self._clock_ms)
+        return self._done.run
+
+    def told(self, queues: Queues, metrics: str, taken: Run) -> tuple[list[Dataset], list[Dataset]]:
+        """What the batch has read and written."""
+        lake, done = self._pipeline.lake, self._done
+        inputs = [datasets.queue(queues.addr, queues.reports, done), *datasets.read(lake, {"metrics": metrics}, done)]
+        names = (queues.discrepancies, queues.alerts, queues.refused)
+        sent = [Dataset(f"fila://{queues.addr}", name) for name in names]
+        return inputs, [*datasets.written(lake, self._pipeline.versions_before, taken), *sent]
 
 
 def parsed(messages: DataFrame, now_ms: int) -> DataFrame:

@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-age", type=program.hours_ms, help="how old the newest metrics may be, such as 36h")
     program.add_limits(parser)
     program.add_rules(parser)
+    program.add_lineage(parser)
     program.add_master(parser)
     options = parser.parse_args(arguments)
     return program.run(lambda: _run(options))
@@ -33,7 +34,8 @@ def _run(options: argparse.Namespace) -> None:
 
     limits = Limits(options.max_refused, options.max_age)
     paths = (options.reports, options.metrics, options.out)
-    outcome = daily.daily(spark, options.date, *paths, now_ms=program.now_ms(), settings=rules, limits=limits)
+    more = {"settings": rules, "limits": limits, "lineage": options.lineage}
+    outcome = daily.daily(spark, options.date, *paths, now_ms=program.now_ms(), **more)
     program.tell(outcome)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import time
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fila.client import FilaError
+from fila.pipelines import lineage
 from fila.pipelines.errors import BadInput, ChecksFailed, PipelineError
 from fila.reconcile.domain.settings import DEFAULTS, Settings
 from fila.spark.errors import SparkMissing
@@ -90,6 +92,19 @@ def _share(text: str) -> int:
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=_file, help="rules, as TOML: sections tiers, growth, trust, retries, alerts")
+
+
+def add_lineage(parser: argparse.ArgumentParser) -> None:
+    text = f"OpenLineage events to this endpoint, or appended to this file (default: ${lineage.URL})"
+    default = os.environ.get(lineage.URL, "")
+    parser.add_argument("--lineage", metavar="URL|FILE", type=_lineage, default=default, help=text)
+
+
+def _lineage(text: str) -> lineage.Lineage:
+    try:
+        return lineage.lineage_to(text)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def read_rules(path: Path | None) -> Settings:

@@ -15,6 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", required=True)
     program.add_limits(parser)
     program.add_rules(parser)
+    program.add_lineage(parser)
     program.add_master(parser)
     options = parser.parse_args(arguments)
     return program.run(lambda: _run(options))
@@ -29,7 +30,8 @@ def _run(options: argparse.Namespace) -> None:
     from fila.pipelines.reconcile.checks import Limits
 
     paths, limits = (options.reports, options.metrics, options.out), Limits(options.max_refused)
-    outcome = bulk.reconcile(spark, *paths, now_ms=program.now_ms(), settings=rules, limits=limits)
+    more = {"settings": rules, "limits": limits, "lineage": options.lineage}
+    outcome = bulk.reconcile(spark, *paths, now_ms=program.now_ms(), **more)
     program.tell(outcome)
 
 

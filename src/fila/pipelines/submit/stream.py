@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--metrics", required=True, help="files, folder or pattern: Parquet, CSV or JSON")
     parser.add_argument("--out", required=True, help="folder for runs and the checkpoint")
     program.add_rules(parser)
+    program.add_lineage(parser)
     parser.add_argument("--group", default="reconcile", help="consumer group, one per stream (default: reconcile)")
     parser.add_argument("--discrepancies", help="queue for discrepancies (default: QUEUE.discrepancies)")
     parser.add_argument("--alerts", help="queue for alerts (default: QUEUE.alerts)")
@@ -46,6 +47,7 @@ def _run(options: argparse.Namespace) -> None:
         options.out,
         clock_ms=program.now_ms,
         settings=rules,
+        lineage=options.lineage,
         trigger={"availableNow": True} if options.once else {"processingTime": f"{options.every} seconds"},
     )
     stream.wait(query)
