@@ -24,6 +24,20 @@ class Rival:
         return self._system.mkdirs(parent)
 
 
+def test_what_a_killed_run_left_is_removed_by_the_next_and_a_run_under_way_is_not(spark, tmp_path):
+    left, under_way = tmp_path / ".staging-000001-dead", tmp_path / ".staging-000002-alive"
+    for folder in (left, under_way):
+        folder.mkdir()
+        (folder / "part").write_text("rows")
+    runs = Runs(Files(spark), str(tmp_path))
+    with runs.stage(2) as staged:
+        assert not left.exists()
+        Files(spark).write(f"{staged}/table", "ours")
+        runs.publish(staged, Manifest(2, 0, {}, {}))
+    assert (under_way / "part").exists()
+    assert runs.last().run == 2
+
+
 def test_of_two_runs_at_once_the_slower_one_fails_and_leaves_nothing(spark, tmp_path, monkeypatch):
     taken = tmp_path / "runs" / "000001"
     files = Files(spark)

@@ -129,6 +129,36 @@ def test_metrics_that_cannot_be_used_do_not_stop_the_stream(spark, queues, tmp_p
     assert "missing columns post_id" in reason
 
 
+def test_a_stream_and_bulk_runs_add_to_the_same_tables(spark, metrics, tmp_path):
+    """Each knows the reports, the posts and the open reports of the other."""
+    out, reports = str(tmp_path / "out"), tmp_path / "reports"
+    reports.mkdir()
+
+    def bulk(name, *rows):
+        (reports / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return reconcile(spark, str(reports), str(tmp_path / "*.json"), out, now_ms=NOW_MS)
+
+    bulk("1.json", report(0), report(1, post_id="late"))
+    both = [
+        ("m1", json.dumps(report(0, 5))),
+        ("m2", json.dumps(report(2))),
+        ("m3", json.dumps(report(3, post_id="p0"))),
+    ]
+    streamed = take(spark, out, messages(spark, both), 0, metrics)
+    told = {"platform": "clipshare", "post_id": "late", "views": 1000, "clicks": 100, "conversions": 10}
+    (tmp_path / "more.json").write_text(json.dumps(told | {"observed_at": NOW_MS}) + "\n")
+    last = bulk("2.json", report(2, 7))
+
+    assert (streamed.run, last.run) == (2, 3)
+    assert streamed.summary["rows"]["reports"] == {"received": 3, "refused": 0, "repeated": 1, "new": 2}
+    tables = Tables(spark, out)
+    found = {row["report_id"]: (row["status"], row["attempt"], row["views"]) for row in tables.current()}
+    matched = {"r0": ("MATCHED", 1, 1000), "r1": ("MATCHED", 2, 1000), "r2": ("MATCHED", 1, 1000)}
+    assert found == matched | {"r3": ("MATCHED", 1, 1000)}
+    [platform] = tables.totals("platform").values()
+    assert (platform["reports"], platform["matched"]) == (4, 4)
+
+
 def test_a_report_counts_as_of_when_it_was_enqueued(spark, metrics, tmp_path):
     """The stream may be behind: what was in the future at the enqueue stays so, what was in time stays in time."""
     limits, now_ms = DEFAULTS.intake, NOW_MS + 24 * HOUR_MS
