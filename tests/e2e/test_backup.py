@@ -4,6 +4,7 @@ import contextlib
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,17 +13,25 @@ from pathlib import Path
 import pytest
 
 from fila import Client, OutgoingMessage
+from fila.core.errors import StoreBusy, StoreUnusable
 from fila.storage.backup import make_backup
+from fila.storage.folder import RESTORE
+from fila.storage.format import FORMAT, ROCKSDB, note_format
+from fila.storage.restore import restore_backup
+from fila.storage.rocks import RocksStorage
 from fila.testing import ServerProcess
 from tests.e2e.support import eventually, take
+from tests.support.disks import small_disk_at
 from tests.support.pages import ROOT, Shell, blocks, environment
 
 PAGE = ROOT / "docs" / "backup.md"
 COMMAND = [sys.executable, "-m", "fila.server.main"]
 
 
-def store_command(*args, code=0):
-    done = subprocess.run([*COMMAND, *map(str, args)], capture_output=True, text=True, timeout=100, check=False)
+def store_command(*args, code=0, cwd=None):
+    done = subprocess.run(
+        [*COMMAND, *map(str, args)], capture_output=True, text=True, timeout=100, check=False, cwd=cwd
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -118,17 +127,19 @@ def test_a_backup_that_lost_a_file_is_refused(tmp_path):
         store_command("backup", "--data-dir", server.data_dir, "--to", tmp_path / "b")
     next((tmp_path / "b").glob("*.log")).unlink()
     assert "damaged" in store_command("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "d", code=1)
+    assert "damaged" in store_command("check", "--data-dir", tmp_path / "b", code=1)
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from fila.storage import backup
+from fila.storage import backup, restore
 calls = iter(range(1000))
 def progress(*_):
     if next(calls) == int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
-getattr(backup, sys.argv[1])(Path(sys.argv[2]), Path(sys.argv[3]), progress)
+work = {"make_backup": backup.make_backup, "restore_backup": restore.restore_backup}[sys.argv[1]]
+work(Path(sys.argv[2]), Path(sys.argv[3]), progress)
 """
 
 
@@ -188,6 +199,144 @@ def test_a_backup_under_way_is_left_alone_by_another_one_and_by_a_start(tmp_path
         slow.join(60)
     for name in ("slow", "fast"):
         assert "is whole" in store_command("check", "--data-dir", tmp_path / name)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A store with five messages and a backup of it."""
+    folder = tmp_path_factory.mktemp("made")
+    with ServerProcess(folder) as server, Client(server.addr, timeout=30) as client:
+        client.create_queue("orders")
+        client.enqueue_many("orders", [b"x"] * 5)
+        store_command("backup", "--data-dir", server.data_dir, "--to", folder / "b")
+    return folder
+
+
+@pytest.fixture
+def backup(made, tmp_path):
+    """A copy of it, beside a copy of the store."""
+    shutil.copytree(made / "data", tmp_path / "source")
+    return shutil.copytree(made / "b", tmp_path / "b")
+
+
+def restored(backup, to, **options):
+    return store_command("restore", "--from", backup, "--data-dir", to, **options)
+
+
+def test_a_backup_comes_back_to_a_mounted_disk(tmp_path, backup):
+    """As the data folder of a container is; an empty file system may have a folder of its own."""
+    with small_disk_at(tmp_path / "disk") as disk:
+        (disk / "lost+found").mkdir()
+        assert "5 messages" in restored(backup, disk)
+        assert (disk / "lost+found").exists()
+        RocksStorage(disk).close()
+
+
+def test_a_backup_goes_to_a_folder_on_a_disk_and_not_to_the_disk_itself(tmp_path, backup):
+    with small_disk_at(tmp_path / "disk") as disk:
+        source = tmp_path / "source"
+        assert "name a folder in it" in store_command("backup", "--data-dir", source, "--to", disk, code=1)
+        assert not list(disk.iterdir())
+        store_command("backup", "--data-dir", source, "--to", disk / "monday")
+
+
+def test_a_folder_may_be_named_as_the_one_we_are_in(tmp_path, backup):
+    for name in ("to", "again"):
+        (tmp_path / name).mkdir()
+    store_command("restore", "--from", backup, "--data-dir", ".", cwd=tmp_path / "to")
+    store_command("backup", "--data-dir", tmp_path / "to", "--to", ".", cwd=tmp_path / "again")
+    assert "5 messages" in store_command("check", "--data-dir", tmp_path / "again")
+
+
+KILLED_AT_RENAME = """
+import os, signal, sys
+from pathlib import Path
+from fila.storage import restore
+calls, rename = iter(range(1000)), Path.rename
+def killed(*args):
+    if next(calls) == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(*args)
+Path.rename = killed
+restore.restore_backup(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_a_restore_to_a_folder_that_is_killed_is_no_store_and_the_next_one_works(tmp_path, backup):
+    to = tmp_path / "to"
+    to.mkdir()
+
+    def check_refused():
+        with pytest.raises(StoreUnusable, match="is not finished"):
+            RocksStorage(to)
+        assert "is not finished" in store_command("check", "--data-dir", to, code=1)
+
+    killed("restore_backup", backup, to, 2)
+    check_refused()
+    done = subprocess.run([sys.executable, "-c", KILLED_AT_RENAME, backup, to, "3"], timeout=60, check=False)
+    assert done.returncode == -9
+    check_refused()
+    (to / "mine").write_text("x")
+    assert "not empty" in restored(backup, to, code=1)
+    (to / "mine").unlink()
+    assert "5 messages" in restored(backup, to)
+    assert not (to / RESTORE).exists()
+
+
+def test_a_restore_that_fails_leaves_an_empty_folder(tmp_path, backup):
+    (tmp_path / "to").mkdir()
+
+    def fail(*_):
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        restore_backup(backup, tmp_path / "to", fail)
+    assert not list((tmp_path / "to").iterdir())
+
+
+def test_a_backup_in_which_a_server_has_worked_is_a_store_and_no_backup(tmp_path, backup):
+    backup.rename(tmp_path / "data")
+    with ServerProcess(tmp_path) as server, Client(server.addr, timeout=30) as client:
+        assert len(take(client, "orders", 5)) == 5
+    assert "whole" in store_command("check", "--data-dir", server.data_dir)
+    assert "not a finished backup" in restored(server.data_dir, tmp_path / "d", code=1)
+
+
+def test_two_backups_with_one_name_are_not_mixed(tmp_path, backup):
+    source = tmp_path / "source"
+
+    def second(*_):
+        with pytest.raises(StoreBusy, match="under way"):
+            make_backup(source, tmp_path / "same")
+
+    make_backup(source, tmp_path / "same", second)
+    assert "5 messages" in store_command("check", "--data-dir", tmp_path / "same")
+
+
+def test_no_backup_says_that_its_entries_are_migrated_when_they_are_not(tmp_path, backup):
+    """A migration ends while files are copied: the format that is noted then would speak for the logs of before."""
+    source = tmp_path / "source"
+    note_format(source, ROCKSDB, FORMAT - 1)
+    with pytest.raises(StoreBusy, match="migrated"):
+        make_backup(source, tmp_path / "c", lambda *_: note_format(source, ROCKSDB, FORMAT))
+    assert not list(tmp_path.glob("c*"))
+
+
+INTERRUPTED = """
+import signal, sys
+from fila.server import store_commands
+store_commands._bytes_done = lambda _: lambda *_: signal.raise_signal(signal.SIGINT)
+sys.exit(store_commands.run("backup", sys.argv[1:]))
+"""
+
+
+def test_an_interrupted_backup_says_so_and_leaves_nothing(tmp_path, backup):
+    source = tmp_path / "source"
+    command = [sys.executable, "-c", INTERRUPTED, "--data-dir", source, "--to", tmp_path / "c"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.strip()) == (130, "Interrupted")
+    assert not list(tmp_path.glob("c*"))
+    assert not list(source.glob("backup.pins.*"))
 
 
 def on_terminal(*args):

@@ -184,3 +184,10 @@ def test_a_check_changes_nothing(store):
 
 def test_a_folder_without_a_store_is_refused(tmp_path):
     assert "there is no store" in store_command("check", "--data-dir", tmp_path, code=1)
+
+
+def test_a_store_without_its_newest_log_which_a_start_refuses_is_not_whole(store):
+    RocksStorage(store).close()  # begins a new one
+    max(store.glob("*.log")).unlink()
+    told = store_command("check", "--data-dir", store, code=1)
+    assert "newest log" in told

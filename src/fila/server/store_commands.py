@@ -13,14 +13,17 @@ from fila.broker.journal import Journal
 from fila.broker.recovery import recover
 from fila.config import JournalConfig, LimitsConfig
 from fila.core.errors import BrokerError, StoreUnusable
-from fila.storage.backup import BACKUP_FILE, make_backup, read_backup, restore_backup
+from fila.storage.backup import files_of, make_backup
 from fila.storage.base import Batch, Family, Storage
 from fila.storage.check import Checker, Report
+from fila.storage.folder import BACKUP_FILE, check_log
 from fila.storage.format import FORMAT
 from fila.storage.migration import as_present
 from fila.storage.reader import StoreReader
+from fila.storage.restore import restore_backup
 
 EXIT_FAILED: Final = 1
+EXIT_INTERRUPTED: Final = 130
 _MIB = 1 << 20
 
 _EXAMPLES: Final = {
@@ -46,6 +49,10 @@ def run(name: str, arguments: Sequence[str]) -> int:
     except (BrokerError, OSError) as error:
         sys.stderr.write(f"Error: {error}\n")
         return EXIT_FAILED
+    except KeyboardInterrupt:
+        _end_line()
+        sys.stderr.write("Interrupted\n")
+        return EXIT_INTERRUPTED
 
 
 def _parser(name: str, about: str) -> argparse.ArgumentParser:
@@ -106,7 +113,7 @@ COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {"backup": _backup,
 
 def _check_store(path: Path) -> int:
     if (path / BACKUP_FILE).exists():
-        read_backup(path)
+        files_of(path)
     with StoreReader(path) as store:
         report = Checker(store, _entries_done).run()
         _end_line()
@@ -150,6 +157,7 @@ class _Looked:
 def _start_from(store: StoreReader, report: Report) -> None:
     """Do what a start does, and see whether it would take the store."""
     try:
+        check_log(store.path)
         looked = cast("Storage", _Looked(store))
         recover(looked, store.node or 0, LimitsConfig())
         Journal(looked, JournalConfig())

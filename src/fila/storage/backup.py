@@ -19,25 +19,26 @@ A backup is a folder of a store. The file `FILA_BACKUP` in it says of which, and
 without it is no backup.
 """
 
-import fcntl
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from fila.core.errors import StoreBusy, StoreCorrupt, StoreUnusable
-from fila.storage.folder import LOG_FILE, PINS, drop_left_pins, format_of
-from fila.storage.format import FORMAT_FILE, check_format, write_durably
+from fila.storage.folder import BACKUP_FILE, LOG_FILE, PINS, drop_left_pins, drop_unheld, format_of, held
+from fila.storage.format import FORMAT_FILE, write_durably
 
-BACKUP_FILE: Final = "FILA_BACKUP"
 _TRIES: Final = 200
 _BESIDE: Final = ("IDENTITY", "rocksdict-config.json", FORMAT_FILE)
+_NOT_ITS: Final = {BACKUP_FILE, "LOCK"}
+UNFINISHED: Final = ".unfinished"
+"""Ends the name of a folder that is being filled, as long as it is."""
 
 Progress = Callable[[int, int], None]
 """Is told how many bytes are done, of how many"""
@@ -63,17 +64,11 @@ def make_backup(store: Path, to: Path, progress: Progress = lambda _done, _all: 
     """
     began_at = time.time_ns()
     number = format_of(store)
+    to = to.resolve()
     _check_target(store, to)
-    draft = to.with_name(f"{to.name}.unfinished")
-    shutil.rmtree(draft, ignore_errors=True)
     drop_left_pins(store)
-    pins = Path(tempfile.mkdtemp(prefix=PINS, dir=store))
-    held = os.open(pins, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_SH)
-        draft.mkdir(mode=0o700, parents=True)
-        manifest = _pin(store, pins)
-        copied = _move_out(pins, draft, to.parent, progress)
+    with drafted(to.with_name(f"{to.name}{UNFINISHED}")) as draft:
+        manifest, copied = _gather(store, draft, to.parent, progress)
         _write_small(draft / manifest.name, manifest.content)
         _write_small(draft / "CURRENT", f"{manifest.name}\n".encode())
         logs = sorted(int(log.stem) for log in draft.glob("*.log"))
@@ -81,19 +76,13 @@ def make_backup(store: Path, to: Path, progress: Progress = lambda _done, _all: 
         for name in _BESIDE:
             if (store / name).exists():
                 _write_small(draft / name, (store / name).read_bytes())
+        if format_of(store) != number:  # it would speak for entries that are not in the logs as they were copied
+            raise StoreBusy(f"the store in {store} was migrated meanwhile: try again")
         files = list(draft.iterdir())
         made = Backup(number, began_at, len(files), sum(file.stat().st_size for file in files), copied)
         write_durably(draft / BACKUP_FILE, json.dumps(asdict(made)) + "\n")
-        with suppress(FileNotFoundError):
-            to.rmdir()  # it is empty
-        draft.rename(to)
-        _sync_folder(to.parent)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    finally:
-        shutil.rmtree(pins, ignore_errors=True)
-        os.close(held)
+        draft.rename(to)  # where there may be an empty folder
+        sync_folder(to.parent)
     return made
 
 
@@ -108,47 +97,61 @@ def read_backup(path: Path) -> Backup:
         raise StoreCorrupt(f"the backup in {path} is damaged: {BACKUP_FILE} cannot be read") from cause
 
 
-def restore_backup(backup: Path, to: Path, progress: Progress = lambda _done, _all: None) -> Backup:
-    """Copy a backup to a folder that does not exist or is empty. Nothing is shared: the backup stays as it is.
-
-    Raises StoreUnusable or OSError; then the folder is as it was.
-    """
+def files_of(backup: Path) -> list[Path]:
+    """The files of a finished backup that belong to its store. Raises StoreUnusable, also when some are missing."""
     told = read_backup(backup)
-    check_format(backup, told.format)
-    _check_target(backup, to)
-    files = [
-        file for file in backup.iterdir() if file.name not in {BACKUP_FILE, "LOCK"} and not file.name.startswith("LOG")
-    ]
+    files = [file for file in backup.iterdir() if file.name not in _NOT_ITS and not file.name.startswith("LOG")]
     size = sum(file.stat().st_size for file in files)
     if len(files) < told.files or size < told.size:
         raise StoreCorrupt(
             f"the backup in {backup} is damaged: it has {len(files)} files and {size} bytes, "
             f"it was made with {told.files} and {told.size}"
         )
-    draft = to.with_name(f"{to.name}.unfinished")
-    shutil.rmtree(draft, ignore_errors=True)
+    return files
+
+
+def _check_target(store: Path, to: Path) -> None:
+    if to.is_mount():
+        raise StoreUnusable(f"{to} is where a disk is mounted: name a folder in it, and keep later backups beside that")
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise not_empty(to)
+    if to.is_relative_to(store.resolve()):
+        raise StoreUnusable(f"{to} is inside {store}: name a folder outside of it")
+
+
+def not_empty(to: Path) -> StoreUnusable:
+    return StoreUnusable(f"{to} exists and is not empty: name a folder that does not exist")
+
+
+@contextmanager
+def drafted(draft: Path) -> Iterator[Path]:
+    """A new folder that this process alone fills. What a killed one left there goes away, and so does this one when
+    something fails. Raises StoreBusy.
+    """
+    drop_unheld(draft)
     try:
         draft.mkdir(mode=0o700, parents=True)
-        done = 0
-        for file in files:
-            done += _copy(file, draft / file.name)
-            progress(done, size)
-        _sync_folder(draft)
-        with suppress(FileNotFoundError):
-            to.rmdir()
-        draft.rename(to)
-        _sync_folder(to.parent)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    return told
+    except FileExistsError as cause:
+        raise StoreBusy(
+            f"another backup or restore is under way, since {draft} is there: if none is, remove that folder"
+        ) from cause
+    with held(draft):
+        try:
+            yield draft
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
 
 
-def _check_target(source: Path, to: Path) -> None:
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise StoreUnusable(f"{to} exists and is not empty: name a folder that does not exist")
-    if to.resolve().is_relative_to(source.resolve()):
-        raise StoreUnusable(f"{to} is inside {source}: name a folder outside of it")
+def _gather(store: Path, draft: Path, others: Path, progress: Progress) -> tuple["_Manifest", int]:
+    """Bring the files of the store to the draft. Returns what was said of them, and how many bytes were copied."""
+    pins = Path(tempfile.mkdtemp(prefix=PINS, dir=store))
+    try:
+        with held(pins):
+            manifest = _pin(store, pins)
+            return manifest, _move_out(pins, draft, others, progress)
+    finally:
+        shutil.rmtree(pins, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +191,7 @@ def _move_out(pins: Path, draft: Path, others: Path, progress: Progress) -> int:
     for file, size in sizes.items():
         target = draft / file.name
         if file.suffix == ".log" or not _share(file, target, earlier):
-            copied += _copy(file, target)
+            copied += copy_file(file, target)
         done += size
         progress(done, total)
     return copied
@@ -222,7 +225,7 @@ def _mark(file: Path) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
-def _copy(file: Path, target: Path) -> int:
+def copy_file(file: Path, target: Path) -> int:
     """Copy a file durably, as long as it is now. Returns its length."""
     with file.open("rb") as source, target.open("xb") as made:
         target.chmod(0o600)
@@ -247,7 +250,7 @@ def _write_small(file: Path, content: bytes) -> None:
         os.fsync(made.fileno())
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -13,10 +13,11 @@ Rules of this file:
 import fcntl
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fila.core.errors import StoreCorrupt, StoreLost, StoreUnusable
+from fila.core.errors import StoreBusy, StoreCorrupt, StoreLost, StoreUnusable
 from fila.storage.format import FORMAT, FORMAT_FILE, ROCKSDB, claim_folder, format_in, not_ours
 
 LOG_FILE = "FILA_LOG"
@@ -24,6 +25,12 @@ LOG_FILE = "FILA_LOG"
 
 PINS = "backup.pins."
 """What the folders in a store begin with in which files are held while a backup of them is made."""
+
+BACKUP_FILE = "FILA_BACKUP"
+"""Says of a folder that it is a finished backup, as it was made."""
+
+RESTORE = "restore.unfinished"
+"""A folder in the folder of a store that is there as long as a restore is not finished."""
 
 _LOCK_FILE = "LOCK"
 _DATABASE = "CURRENT"
@@ -50,8 +57,10 @@ class Folder:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         drop_left_pins(self.path)
         self._tighten()
+        check_restored(self.path)
         self.format = claim_folder(self.path, ROCKSDB, holds_data=(self.path / _DATABASE).exists())
-        self._check_log()
+        check_log(self.path)
+        (self.path / BACKUP_FILE).unlink(missing_ok=True)  # from now on it is a store like others
 
     def remember(self) -> None:
         """Know the store again, now that it is open."""
@@ -75,12 +84,9 @@ class Folder:
         found = [os.stat(self.path / name) for name in (".", FORMAT_FILE, _LOCK_FILE)]  # noqa: PTH116 - four times a second
         return tuple((each.st_dev, each.st_ino) for each in found)
 
-    def _logs(self) -> list[int]:
-        return [int(name[:-4]) for name in os.listdir(self.path) if name.endswith(".log") and name[:-4].isdigit()]  # noqa: PTH208
-
     def _note_log(self) -> None:
         """Raises FileNotFoundError when the newest log that was seen is gone."""
-        newest = max(self._logs(), default=0)
+        newest = _newest_log(self.path)
         if newest < self._newest_log:
             raise FileNotFoundError(self.path / f"{self._newest_log:06}.log")
         if newest > self._newest_log:
@@ -90,42 +96,79 @@ class Folder:
                 draft.write_text(f"{newest}\n")
                 draft.replace(self.path / LOG_FILE)
 
-    def _check_log(self) -> None:
-        file = self.path / LOG_FILE
-        text = file.read_text(errors="replace").strip() if file.exists() else ""
-        # A loss of power may leave less than what was written; then it says nothing.
-        if text.isascii() and text.isdigit() and max(self._logs(), default=0) < int(text):
-            raise StoreCorrupt(
-                f"the store in {self.path} is damaged and was left as it is: its newest log, {int(text):06}.log, "
-                "is missing, and the last writes with it"
-            )
-
     def _tighten(self) -> None:
         """Keep others from reading and writing."""
         for file in (self.path, *self.path.iterdir()):
-            mode = file.stat().st_mode
-            if mode & _OTHERS:
-                try:
-                    file.chmod(mode & ~_OTHERS & 0o7777)
-                    self.tightened += 1
-                except PermissionError:
-                    self.still_open += 1
+            with suppress(FileNotFoundError):  # a backup that ends just now takes what it held along
+                mode = file.stat().st_mode
+                if mode & _OTHERS:
+                    self._close_to_others(file, mode)
+
+    def _close_to_others(self, file: Path, mode: int) -> None:
+        try:
+            file.chmod(mode & ~_OTHERS & 0o7777)
+            self.tightened += 1
+        except PermissionError:
+            self.still_open += 1
+
+
+def _newest_log(path: Path) -> int:
+    names = os.listdir(path)  # noqa: PTH208 - four times a second
+    return max([int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isdigit()], default=0)
+
+
+def check_log(path: Path) -> None:
+    """Raises StoreCorrupt when the newest log that was noticed is missing."""
+    file = path / LOG_FILE
+    text = file.read_text(errors="replace").strip() if file.exists() else ""
+    # A loss of power may leave less than what was written; then it says nothing.
+    if text.isascii() and text.isdigit() and _newest_log(path) < int(text):
+        raise StoreCorrupt(
+            f"the store in {path} is damaged and was left as it is: its newest log, {int(text):06}.log, "
+            "is missing, and the last writes with it"
+        )
+
+
+def check_restored(path: Path) -> None:
+    """Raises StoreUnusable when a restore to the folder is under way, or was killed."""
+    if (path / RESTORE).exists():
+        raise StoreUnusable(f"a restore to {path} is not finished: let it end, or begin it again")
 
 
 def drop_left_pins(path: Path) -> None:
-    """Let go of what a backup that was killed holds: its files would never be freed. One under way has them locked."""
+    """Let go of what a backup that was killed holds: its files would never be freed."""
     for left in path.glob(f"{PINS}*"):
-        with suppress(OSError):
-            lock = os.open(left, os.O_RDONLY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
-            finally:
-                os.close(lock)
+        drop_unheld(left)
+
+
+def drop_unheld(left: Path) -> None:
+    """Remove a folder that a backup or a restore left when it was killed. One under way has it locked (`held`)."""
+    with suppress(OSError):
+        lock = os.open(left, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+@contextmanager
+def held(made: Path) -> Iterator[None]:
+    """Keep others from removing a folder that was just made. Raises StoreBusy when somebody did before."""
+    lock = os.open(made, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks, such as some of a network
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        if not made.exists() or not os.path.samestat(os.fstat(lock), made.stat()):
+            raise StoreBusy(f"{made} went away: another backup or restore has begun at the same moment, try again")
+        yield
+    finally:
+        os.close(lock)
 
 
 def format_of(path: Path) -> int:
     """The format of the store that is in a folder. Raises StoreUnusable when there is none."""
+    check_restored(path)
     found = format_in(path, ROCKSDB)
     if not (path / _DATABASE).exists():
         raise StoreUnusable(f"there is no store in {path}")
