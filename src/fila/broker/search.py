@@ -3,8 +3,9 @@
 Memory says which messages there are and where; what memory does not hold (headers, errors) is read from the store, and
 only of messages that fit in all other ways. A search is a generator that pauses after each step: whoever drives it lets
 the broker work meanwhile. So it sees a queue that changes, and what it found may be gone when it is looked at again. A
-small queue is seen as it is at one moment, since the first pause comes after PAUSE_AFTER messages. In a larger one a
-message may be missed that moves while others are looked at, from where nobody looked yet to where somebody did.
+small queue is seen as it is at one moment, since the first pause comes after PAUSE_AFTER messages. A larger one is
+looked at twice, so that a message is found that moves meanwhile from where nobody looked yet to where somebody did.
+Only one that moves several times while others are looked at may be missed.
 
 Age is that of the message, not of its death: the order is that of the sequence numbers.
 """
@@ -143,6 +144,15 @@ class Search:
         """Find out which messages come next. What comes meanwhile may be missed, as if it had come later."""
         query = self._query if self.position is None else self._query.behind(self.position)
         first = _First(query)
+        if (yield from self._look(first)):
+            yield from self._look(first)
+        self._gathered = first.locations()
+        self._more = len(self._gathered) == GATHERED
+        self._gathered.reverse()
+
+    def _look(self, first: "_First") -> Steps[bool]:
+        """Look once wherever there are messages. Returns whether there was a pause, in which they could move."""
+        query, paused = self._query, False
         if State.READY in query.states:
             for key in self._keys():
                 for lane in [*key.lanes.values()]:
@@ -150,16 +160,16 @@ class Search:
                     first.add(Location(seq, key.name, lane.priority, State.READY, 0) for seq in seqs)
                     self.effort += 1 + len(seqs) // 4
                 if self._tired():
+                    paused = True
                     yield
         for location in self._apart():
             if first.low <= location.seq <= first.high and query.fairness_key in (None, location.key):
                 first.add((location,))
             self.effort += 1
             if self._tired():
+                paused = True
                 yield
-        self._gathered = first.locations()
-        self._more = len(self._gathered) == GATHERED
-        self._gathered.reverse()
+        return paused
 
     def _keys(self) -> list[FairKey]:
         known, name = self._queue.keys, self._query.fairness_key

@@ -1,5 +1,7 @@
 """Finding messages of a queue without taking them."""
 
+from itertools import count
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,6 +115,32 @@ class TestWalking:
             except StopIteration as end:
                 found = end.value
         assert [match.location.seq for match in found] == sent[1:]
+
+    @pytest.mark.parametrize("pause", range(1, 12))
+    @pytest.mark.parametrize("move", ["becomes due", "comes back", "is to be retried later"])
+    def test_misses_no_message_that_moves_in_one_pause(self, driver, monkeypatch, move, pause):
+        """Of a queue that is too large to be seen at one moment."""
+        monkeypatch.setattr(search, "PAUSE_AFTER", 1)
+        due = move == "becomes due"
+        sent = [driver.send("q", headers={"tenant": "a"}, delay_ms=500 if due else 0)]
+        if not due:
+            driver.join("q", 1)
+            driver.settle_down()
+        driver.pause("q")
+        sent += [driver.send("q", headers={"tenant": "b"}, delay_ms=delay) for delay in (0, 60_000)]
+        steps = Search(driver.store, driver.queue("q"), Query()).next(9, 1 << 30)
+        moves = {
+            "becomes due": lambda: driver.advance(600),
+            "comes back": lambda: driver.nack("q", driver.id(sent[0])),
+            "is to be retried later": lambda: driver.nack("q", driver.id(sent[0]), delay_ms=60_000),
+        }
+        with pytest.raises(StopIteration) as end:
+            for number in count(1):
+                next(steps)
+                if number == pause:
+                    assert not moves[move]()
+                    driver.settle_down()
+        assert seqs(match.location for match in end.value.value) == sent
 
     def test_survives_what_happens_meanwhile(self, driver, monkeypatch):
         monkeypatch.setattr(search, "PAUSE_AFTER", 1)
