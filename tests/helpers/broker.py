@@ -293,8 +293,8 @@ class Driver:
         self.engine.join(queue, recipient.consumer)
         return recipient
 
-    def leave(self, recipient: Recipient, parting: Parting = Parting.LEFT) -> None:
-        self.engine.leave(recipient.queue, recipient.consumer, parting)
+    def leave(self, recipient: Recipient, parting: Parting = Parting.LEFT, unsent: Iterable[int] = ()) -> None:
+        self.engine.leave(recipient.queue, recipient.consumer, parting, frozenset(unsent))
 
     def ack(self, queue: str, *ids: str, token: str = "") -> list[Failure]:
         failures: list[Failure] = self.ask(lambda reply: Settle(reply, acks=[AckGroup(queue, list(ids), token)]))

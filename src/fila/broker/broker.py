@@ -5,7 +5,7 @@ Here are the loop and the subscriptions of consumers. Everything else is a part 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from time import monotonic_ns
@@ -181,11 +181,17 @@ class Broker:
         else:
             queue.ledger.idle.set(queue.record.paused or not queue.consumers.with_credit(), self._clock())
 
-    def unsubscribe(self, subscription: Subscription, parting: Parting = Parting.LEFT) -> None:
-        """The consumer is gone: what it holds goes back. Not while stopping: those leases outlive the restart."""
+    def unsubscribe(
+        self, subscription: Subscription, parting: Parting = Parting.LEFT, unsent: Iterable[int] = ()
+    ) -> None:
+        """The consumer is gone: what it holds goes back. Not while stopping: those leases outlive the restart.
+
+        `unsent`: what it has taken here and was not sent.
+        """
         self._subscriptions.pop(subscription.consumer.number, None)
         if not self._stopping:
-            self._engine.leave(subscription.queue.name, subscription.consumer, parting)
+            never_sent = subscription.untaken().union(unsent)
+            self._engine.leave(subscription.queue.name, subscription.consumer, parting, never_sent)
             self._schedule()
 
     def _freed(self, subscription: Subscription) -> None:

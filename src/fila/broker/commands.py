@@ -206,7 +206,8 @@ class Parting(Enum):
     """It said so, and its application goes on with what it was handed."""
     KEPT = "kept"
     """The server ended it, because of its key, and does not know what was handed since the last report. Its leases
-    last: the client settles what its application was handed and releases the rest, or they expire."""
+    last, but for what was not sent: the client settles what its application was handed and releases the rest, or they
+    expire."""
 
 
 @dataclass(slots=True)
@@ -220,6 +221,8 @@ class ReturnGrants:
     """What its application was handed; None until that was looked up"""
     next_to_be_handed: int | None = None
     """A message that it may have been handed since its last report"""
+    unsent: frozenset[int] = frozenset()
+    """What it was granted and nobody sent to it"""
     reply: Callable[[object], None] = lambda _: None
     size: int = 1
 

@@ -5,8 +5,10 @@
   the cause, so they go back and are delivered alone. So are all that were in the hands of a lost consumer.
 - If nothing is known to have been handed when a consumer was lost, the next message may have been: reports come late.
   It is delivered alone as well, and counts no attempt.
-- Of a consumer that the server ended (`Parting.KEPT`) nothing goes back: its client settles or releases what it holds.
-  Which of it was handed is remembered until the last of it is settled, released or expired.
+- What was granted and never sent, since its consumer did not take it, was handed to nobody, also where the consumer
+  does not say what it hands over.
+- Of a consumer that the server ended (`Parting.KEPT`) only that goes back: its client settles or releases what it
+  holds. Which of it was handed is remembered until the last of it is settled, released or expired.
 """
 
 from dataclasses import dataclass
@@ -48,12 +50,9 @@ def plan_return(tick: Tick, command: ReturnGrants) -> None:
     if queue is None:
         return
     queue.ledger.idle.set(queue.record.paused or not queue.consumers.has_credit, tick.now)
-    if command.parting is Parting.KEPT:
-        tick.add(Departure(queue, command, set(), None, done=True))
-        return
     in_hands, first = command.in_hands, command.next_to_be_handed
     if in_hands is None:
-        in_hands = _in_hands(tick, queue, command.consumer)
+        in_hands = _in_hands(tick, queue, command)
         lost = command.parting is Parting.LOST
         first = _next_to_be_handed(tick, queue, command.consumer) if lost and not in_hands else None
     departure = Departure(queue, command, in_hands, first)
@@ -69,7 +68,7 @@ def _plan_messages(tick: Tick, departure: Departure) -> bool:
     room = RETURNED_AT_ONCE
     for grant in queue.leases.of_consumer(command.consumer):
         for seq in grant.members:
-            if seq in tick.leases.gone or (seq in in_hands and command.parting is Parting.PAUSED):
+            if seq in tick.leases.gone or _stays(command, in_hands, seq):
                 continue
             if not room:
                 return False
@@ -79,6 +78,12 @@ def _plan_messages(tick: Tick, departure: Departure) -> bool:
             except Overloaded:
                 return False
     return True
+
+
+def _stays(command: ReturnGrants, in_hands: set[int], seq: int) -> bool:
+    if command.parting is Parting.KEPT:
+        return seq not in command.unsent
+    return command.parting is Parting.PAUSED and seq in in_hands
 
 
 def _attempt(departure: Departure, grant: Grant, seq: int) -> EndedLease:
@@ -94,13 +99,13 @@ def _attempt(departure: Departure, grant: Grant, seq: int) -> EndedLease:
     return failed
 
 
-def _in_hands(tick: Tick, queue: QueueState, number: int) -> set[int]:
+def _in_hands(tick: Tick, queue: QueueState, command: ReturnGrants) -> set[int]:
     """What the application of a consumer was handed and has not settled."""
-    hands = queue.consumers.hands_of(number)
+    hands = queue.consumers.hands_of(command.consumer)
     found: set[int] = set()
-    for grant in queue.leases.of_consumer(number):
+    for grant in queue.leases.of_consumer(command.consumer):
         found |= set(grant.members) if hands is None else hands.among(grant.token, grant.members)
-    return found - tick.leases.gone
+    return found - tick.leases.gone - command.unsent
 
 
 def _next_to_be_handed(tick: Tick, queue: QueueState, number: int) -> int | None:

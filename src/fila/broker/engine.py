@@ -133,12 +133,18 @@ class Engine:
         self.journal.consumers_changed(queue_name)
         self.want(queue_name)
 
-    def leave(self, queue_name: str, consumer: Consumer, parting: Parting = Parting.LEFT) -> None:
-        """End a consumer; what it holds goes back in the next ticks."""
+    def leave(
+        self,
+        queue_name: str,
+        consumer: Consumer,
+        parting: Parting = Parting.LEFT,
+        unsent: frozenset[int] = frozenset(),
+    ) -> None:
+        """End a consumer; what it holds goes back in the next ticks. `unsent`: what was never sent to it."""
         queue = self.state.queues.get(queue_name)
         if queue is not None and queue.consumers.remove(consumer.number) is not None:
             self.journal.consumers_changed(queue_name)
-            self.submit(ReturnGrants(queue_name, consumer.number, parting))
+            self.submit(ReturnGrants(queue_name, consumer.number, parting, unsent=unsent))
 
     def want(self, queue_name: str) -> None:
         """Look at a queue in the next tick, because a consumer of it can take more."""

@@ -54,6 +54,10 @@ class Subscription:
             self._on_freed(self)
         return None
 
+    def untaken(self) -> frozenset[int]:
+        """The messages that it has not taken."""
+        return frozenset([seq for grant in self._grants for seq in grant.members])
+
     def waiting(self) -> list[Taken]:
         """The messages that it has not taken, without the large ones."""
         large = self.queue.large

@@ -52,6 +52,10 @@ class Deliveries:
         self._tracer = tracer
         self._caller = caller_of(call) if tracer is not None else None
         self._responses: Iterator[bytes] = iter(())
+        self._sending: Grant | None = None
+        """What the responses are of"""
+        self._sent: list[list[int]] = []
+        """What of it was sent"""
         self._hands = hands
         self._told_ms = 0
 
@@ -76,7 +80,13 @@ class Deliveries:
                 raise
         finally:
             self._call.on_writable = self._call.on_readable = None
-            self._broker.unsubscribe(self._subscription, Parting.LOST if self._call.connection_lost else parting)
+            how = Parting.LOST if self._call.connection_lost else parting
+            self._broker.unsubscribe(self._subscription, how, self._unsent())
+
+    def _unsent(self) -> set[int]:
+        """What is left of what is being sent."""
+        left = set() if self._sending is None else set(self._sending.members)
+        return left.difference(*self._sent)
 
     def _heard(self) -> None:
         """The caller says how much its application was handed, how much it wants to hold, or that it wants no more."""
@@ -129,6 +139,7 @@ class Deliveries:
         isolation = max(map(queue.suspicion.get, grant.members, repeat(0))) if queue.suspicion else 0
         writer = DeliveryWriter(broker.state.ids, grant.token, leased_at, queue.attempts, death_of, isolation)
         size = 0
+        self._sending, self._sent = grant, []
         parts = self._news()
         for messages in broker.records.read(queue, grant):
             more = sum(len(record) for _, _, record in messages)
@@ -137,8 +148,10 @@ class Deliveries:
                 yield response
             size += more
             writer.write(messages, parts)
+            seqs = [seq for seq, _, _ in messages]
+            self._sent.append(seqs)  # what stands in `parts` leaves before anything else is asked
             if self._hands is not None:
-                self._hands.send(grant.token, [seq for seq, _, _ in messages])
+                self._hands.send(grant.token, seqs)
             if self._tracer is not None:
                 self._tracer.leased(queue, messages, leased_at, broker.now(), self._caller)
         if parts:

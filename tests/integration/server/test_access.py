@@ -330,6 +330,36 @@ async def test_a_revoked_key_loses_its_open_streams_within_a_second(serve):
         )[0] is NOBODY
 
 
+@pytest.mark.parametrize("method", ["Lease", "Consume"])
+async def test_what_a_revoked_key_was_granted_and_not_sent_goes_back_at_once(serve, method):
+    """Its consumer does not read, so most of it never leaves the server. What was sent stays leased."""
+    async with with_keys(serve) as peer:
+        mail = [service_pb2.EnqueueRequest(payload=bytes(500_000))] * 10
+        for _ in range(4):
+            batch = service_pb2.EnqueueBatchRequest(queue="mail", messages=mail)
+            await peer.hot.EnqueueBatch(batch, metadata=peer.root)
+        asked, sent = {"queue": "mail", "max_in_flight": 40}, bearer(peer.tokens["boss"])
+        if method == "Lease":
+            stream = peer.hot.Lease(service_pb2.LeaseRequest(**asked), metadata=sent)
+        else:
+            stream = peer.hot.Consume(metadata=sent)
+            await stream.write(service_pb2.ConsumeRequest(**asked))
+
+        async def figures():
+            request = admin_pb2.GetStatsRequest(queue="mail")
+            summary = (await peer.admin.GetStats(request, metadata=peer.root)).summary
+            return summary.in_flight, summary.depth
+
+        while await figures() != (40, 0):
+            await asyncio.sleep(0.01)
+        keys = await peer.auth.ListKeys(auth_pb2.ListKeysRequest(principal="boss"), metadata=peer.root)
+        await peer.auth.RevokeKey(auth_pb2.RevokeKeyRequest(key_id=keys.keys[0].id), metadata=peer.root)
+        while (now := await figures())[1] == 0:
+            await asyncio.sleep(0.01)
+        assert 0 < now[0] < 40
+        assert sum(now) == 40
+
+
 async def test_an_expired_key_loses_its_open_streams_within_a_second(serve):
     async with with_keys(serve) as peer:
         request = auth_pb2.CreateKeyRequest(principal="boss", ttl_ms=700)

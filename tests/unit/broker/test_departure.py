@@ -93,6 +93,21 @@ def test_a_consumer_that_says_nothing_holds_all_in_its_hands(driver):
     assert attempts(driver) == dict.fromkeys(seqs, 1)
 
 
+@pytest.mark.parametrize("parting", Parting)
+def test_what_was_granted_and_never_sent_goes_back_at_once_and_counts_no_attempt(driver, parting):
+    """However its consumer goes, and although that says nothing."""
+    driver.create("q")
+    seqs = fill(driver, 10)
+    recipient = driver.join("q", 100)
+    driver.settle_down()
+    driver.leave(recipient, parting, unsent=seqs[4:])
+    driver.settle_down()
+    stays = parting in {Parting.KEPT, Parting.PAUSED}
+    counted = parting in {Parting.LEFT, Parting.LOST}
+    assert driver.queue("q").depth == (6 if stays else 10)
+    assert attempts(driver) == (dict.fromkeys(seqs[:4], 1) if counted else {})
+
+
 @pytest.mark.parametrize("parting", [Parting.LOST, Parting.LEFT])
 def test_nothing_dies_in_company(driver, parting):
     """Of several nobody knows which was the cause: they come again, each alone, though attempts are used up."""
