@@ -12,6 +12,7 @@ from typing import IO, Any
 import click
 
 from fila.cli.apply.command import apply
+from fila.cli.archive import archive
 from fila.cli.audit import audit
 from fila.cli.auth import auth
 from fila.cli.bench.command import bench
@@ -155,7 +156,7 @@ def cli() -> None:
     """The command line of the Fila message broker."""
 
 
-for _command in (stream, daily, verdicts, checks, maintain):
+for _command in (stream, archive, daily, verdicts, checks, maintain):
     pipeline.add_command(_command)
 cli.add_section("Messages", enqueue, consume, dlq, redrive)
 cli.add_section("Queues", queue, stats=inspect)

@@ -182,16 +182,18 @@ def show_outcome(outcome: Any, *, as_json: bool) -> None:
 Examples:
   fila pipeline fairness --broker localhost:5555 --out fairness
   fila journal export history.parquet && fila pipeline fairness --journal history.parquet --out fairness
-  fila pipeline fairness --journal history/ --out fairness --window 10s"""
+  fila pipeline fairness --journal history/ --out fairness --window 10s
+  fila pipeline fairness --archive archive --out fairness"""
 )
 @click.option("--journal", metavar="PATH", help="The output of `fila journal export`: a file, a folder or a pattern.")
 @click.option("--broker", metavar="HOST:PORT", help="Read the journal of this broker instead.")
+@click.option("--archive", metavar="FOLDER", help="Read what is new in the --out folder of `fila pipeline archive`.")
 @click.option("--out", required=True, metavar="FOLDER", help="The folder of the runs.")
 @click.option(
     "--window",
     type=Duration("s", bare="s", low_s=0.001),
     metavar="TIME",
-    help="The length of a time window, such as 10s (default: about 60 windows in all).",
+    help="The length of a time window, such as 10s (default: about 60 windows in all; of an archive 1m).",
 )
 @spark_options
 @pass_session
@@ -200,6 +202,7 @@ def fairness(
     /,
     journal: str | None,
     broker: str | None,
+    archive: str | None,
     out: str,
     window: float | None,
     master: str | None,
@@ -209,9 +212,14 @@ def fairness(
 
     The report shows which fairness keys were served, which were starved, when, and by which keys. It also checks that
     every message is accounted for. If some are not, it names them and the exit code is 1.
+
+    Of an archive, the command analyses the windows that ended since the last time, and reads no older entry.
     """
-    if (journal is None) == (broker is None):
-        raise click.UsageError("Give either --journal or --broker.")
+    if sum(given is not None for given in (journal, broker, archive)) != 1:
+        raise click.UsageError("Give one of --journal, --broker and --archive.")
+    if archive is not None:
+        _advance(archive, out, window, master, as_json=session.as_json or as_json)
+        return
     if broker is not None:
         session.addr = broker
     with spark_session("fila fairness", master) as (spark, say):
@@ -226,6 +234,27 @@ def fairness(
         _show_fairness(found.summary, starved)
         click.echo(f"\nReport: {found.report}")
     if not found.summary["conserved"]:
+        raise click.ClickException("not every message is accounted for: see the end of the report")
+
+
+def _advance(archive: str, out: str, window: float | None, master: str | None, *, as_json: bool) -> None:
+    """Analyse what is new in an archive."""
+    with spark_session("fila fairness", master) as (spark, say):
+        from fila.pipelines.fairness import increments
+
+        now_ms = time.time_ns() // 1_000_000
+        done = increments.advance(spark, archive, out, now_ms=now_ms, window_s=window, say=say)
+    found = done.found
+    if as_json:
+        output.emit_json({"runs": done.runs} | ({"report": found.report, **found.summary} if found else {}))
+    elif found is None:
+        click.echo("No window has ended yet: there must be an entry after it.")
+    else:
+        if not done.runs:
+            click.echo("No window has ended since the last run. This is its result.")
+        _show_fairness(found.summary, done.starved)
+        click.echo(f"\nReport: {found.report}")
+    if not done.conserved:
         raise click.ClickException("not every message is accounted for: see the end of the report")
 
 

@@ -11,12 +11,14 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 
 from fila.cli.main import cli
-from fila.pipelines.submit import daily, fairness, reconcile, stream
+from fila.pipelines.submit import archive, daily, fairness, reconcile, stream
 from tests.helpers.spark_journal import Story
 from tests.helpers.spark_reports import metric, of_now, report, write_parquet
 
 
-@pytest.mark.parametrize("program", [daily, fairness, reconcile, stream], ids=lambda program: program.__name__)
+@pytest.mark.parametrize(
+    "program", [archive, daily, fairness, reconcile, stream], ids=lambda program: program.__name__
+)
 def test_the_options_are_those_of_the_command(program, capsys):
     name = program.__name__.rpartition(".")[2]
     command = cli.get_command(click.Context(cli), "pipeline").commands[name]
@@ -38,6 +40,7 @@ def test_the_options_are_those_of_the_command(program, capsys):
         (daily, ["--reports", "r", "--metrics", "m", "--out", "o", "--date", "yesterday"]),
         (stream, ["--queue", "q", "--metrics", "m", "--out", "o", "--max-messages", "0"]),
         (stream, ["--queue", "q", "--metrics", "m", "--out", "o", "--every", "-1"]),
+        (archive, ["--out", "o", "--max-entries", "0"]),
     ],
 )
 def test_arguments_out_of_range_are_refused_before_spark_starts(program, arguments, capsys):

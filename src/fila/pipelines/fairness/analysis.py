@@ -9,6 +9,8 @@ broken         messages whose history cannot be, and counts that do not add up; 
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -17,9 +19,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fila.pipelines import journal
 from fila.pipelines.errors import BadInput, PipelineError
-from fila.pipelines.fairness import history, journal, shares
+from fila.pipelines.fairness import history, shares
 from fila.pipelines.fairness import waits as waiting
+from fila.pipelines.fairness.history import COLUMNS
 from fila.pipelines.fairness.shares import Span
 from fila.pipelines.files import Files
 from fila.pipelines.pages import fairness as page
@@ -27,6 +31,8 @@ from fila.pipelines.progress import Say, described
 from fila.pipelines.runs import Manifest, Runs
 
 Tables = dict[str, DataFrame]
+Save = Callable[[DataFrame, str], DataFrame]
+"""Writes a table under a name. Returns what is there now."""
 _ENDS = ("acked", "dropped", "deleted", "dead", "pending")
 """What becomes of messages."""
 _WINDOWS = 60
@@ -77,29 +83,29 @@ def _analyse(
     with runs.stage(run) as staged:
         if broker is not None:
             say(f"reading the journal of {broker}")
-            journal.export(spark, broker, f"{staged}/journal")
+            journal.export(spark, broker, f"{staged}/journal", COLUMNS)
             paths = [f"{staged}/journal"]
         else:
             paths = journal.files(store, files or "")
-        entries = journal.read(spark, paths).persist()
+        entries = journal.read(spark, paths, COLUMNS).persist()
         try:
-            tables, summary = _write(entries, staged, window_s, say)
+            tables, found = _write(entries, staged, window_s, say)
         finally:
             entries.unpersist()
         manifest = Manifest(
             run=run,
             as_of_ms=now_ms,
-            rules={"window_s": summary["window_s"]},
+            rules={"window_s": found["window_s"]},
             inputs={"journal": {broker or path: (0, 0) for path in ([broker] if broker else paths)}},
-            summary=summary,
+            summary=found,
         )
         say("drawing")
-        store.write(f"{staged}/report.html", page.render(page.figures(tables, summary), manifest))
+        store.write(f"{staged}/report.html", page.render(page.figures(tables, found), manifest))
         folder = runs.publish(staged, manifest)
     report = f"{runs.out}/report.html"
     store.write(report, store.read(f"{folder}/report.html"))
     say("published")
-    return Findings(folder, report, summary)
+    return Findings(folder, report, found)
 
 
 def _write(entries: DataFrame, staged: str, window_s: float | None, say: Say) -> tuple[Tables, dict[str, Any]]:
@@ -114,31 +120,83 @@ def _write(entries: DataFrame, staged: str, window_s: float | None, say: Say) ->
     if whole is None or not whole.entries:
         raise BadInput("the journal is empty")
     span = Span(whole.first, whole["last"] + 1, _window_ns(whole["last"] + 1 - whole.first, window_s))
-    say("following messages")
-    steps = history.steps(entries).persist()
-    stays = history.stays(steps, entries, span.end_ns).persist()
-    waits = waiting.waits(stays, steps, entries).persist()
-    try:
-        say("sharing out")
-        cells = shares.cells(shares.demand(stays, span), shares.events(steps, span), span)
-        cells = _save(cells, f"{staged}/windows")
-        say("splitting waits")
-        tables = {
-            "windows": cells,
-            "jain": _save(shares.jain(cells), f"{staged}/jain"),
-            "starvation": _save(shares.starvation(cells, waits, span), f"{staged}/starvation"),
-            "keys": _save(shares.keys(cells, waits), f"{staged}/keys"),
-        }
-        say("proving that nothing was lost")
-        tables |= _prove(entries, steps, history.ends(stays, steps), staged, span, complete=whole.first_seq == 1)
-        counts = _counts(steps, history.ends(stays, steps), tables)
-    finally:
-        for each in (waits, stays, steps):
-            each.unpersist()
-    ended = {name: counts[name] for name in _ENDS}
+    story = Story(entries, span, whole.first, complete=whole.first_seq == 1)
+    with story.followed(say) as followed:
+        tables, counts = measure(followed, lambda frame, name: _save(frame, f"{staged}/{name}"), say)
     missing = int(whole.last_seq - whole.first_seq + 1 - whole.entries)
-    return tables, {
-        "entries": whole.entries,
+    return tables, summary(span, counts, whole.entries, missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Entries to be analysed. Those before `since_seq` only tell where messages were when the analysis begins."""
+
+    entries: DataFrame
+    span: Span
+    #: When the unbroken history begins: messages that were enqueued before may appear from nowhere.
+    begun_ns: int
+    #: Whether it begins with the first entry of the broker.
+    complete: bool
+    since_seq: int = 0
+
+    @contextmanager
+    def followed(self, say: Say) -> Iterator["Followed"]:
+        """The steps, stays and waits of messages, kept until the analysis is done."""
+        say("following messages")
+        steps = history.steps(self.entries).persist()
+        stays = history.stays(steps, self.entries, self.span.end_ns).persist()
+        waits = waiting.waits(stays, steps, self.entries).persist()
+        try:
+            yield Followed(self, steps, stays, waits)
+        finally:
+            for each in (waits, stays, steps):
+                each.unpersist()
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A story with the ways of its messages."""
+
+    story: Story
+    steps: DataFrame
+    stays: DataFrame
+    waits: DataFrame
+
+    @property
+    def new_steps(self) -> DataFrame:
+        """Without those from before the analysis begins."""
+        return self.steps.where(F.col("seq") >= self.story.since_seq)
+
+    @property
+    def counted_waits(self) -> DataFrame:
+        """Over several analyses each wait counts once: in the one in which it ends. One alone counts all."""
+        return self.waits.where(F.col("to_ns") < self.story.span.end_ns) if self.story.since_seq else self.waits
+
+
+def measure(followed: Followed, save: Save, say: Say) -> tuple[Tables, Counter[str]]:
+    """Writes all tables with `save`. Returns them, and how many messages there were and what became of them."""
+    span = followed.story.span
+    say("sharing out")
+    cells = shares.cells(shares.demand(followed.stays, span), shares.events(followed.new_steps, span), span)
+    cells = save(cells, "windows")
+    say("splitting waits")
+    tables = {
+        "windows": cells,
+        "jain": save(shares.jain(cells), "jain"),
+        "starvation": save(shares.starvation(cells, followed.waits, span), "starvation"),
+        "keys": save(shares.keys(cells, followed.counted_waits), "keys"),
+    }
+    say("proving that nothing was lost")
+    ends = history.ends(followed.stays, followed.steps)
+    tables |= _prove(followed, ends, save)
+    return tables, _counts(followed, ends, tables)
+
+
+def summary(span: Span, counts: Counter[str], entries: int, missing: int) -> dict[str, Any]:
+    """What an analysis came to, in numbers."""
+    ended = {name: counts[name] for name in _ENDS}
+    return {
+        "entries": entries,
         "first_ns": span.first_ns,
         "end_ns": span.end_ns,
         "window_s": span.window_ns / 1e9,
@@ -152,17 +210,21 @@ def _write(entries: DataFrame, staged: str, window_s: float | None, say: Say) ->
     }
 
 
-def _prove(entries: DataFrame, steps: DataFrame, ends: DataFrame, staged: str, span: Span, *, complete: bool) -> Tables:
+def _prove(followed: Followed, ends: DataFrame, save: Save) -> Tables:
     """Writes the books and whatever contradicts them."""
-    books, mismatched = history.balance(entries)
+    story = followed.story
+    # Of what was before, only the numbers of messages count, which are as if the broker had told them.
+    told = story.entries.where((F.col("seq") >= story.since_seq) | (F.col("kind") == "counted"))
+    books, mismatched = history.balance(told)
     there = ends.where(F.col("end").isin("dead", "pending")).groupBy("queue").agg(F.count("*").alias("seen"))
     books = books.join(there, "queue", "left").fillna(0, ["seen"])
     # Of a journal that begins later, messages that have not moved since are counted but not seen.
-    unseen = F.col("seen") != F.col("holds") if complete else F.col("seen") > F.col("holds")
-    books = _save(books.withColumn("balanced", ~unseen), f"{staged}/conservation")
+    unseen = F.col("seen") != F.col("holds") if story.complete else F.col("seen") > F.col("holds")
+    books = save(books.withColumn("balanced", ~unseen), "conservation")
     none = F.lit("")
     broken = (
-        history.broken(steps, span.first_ns)
+        history.broken(followed.steps, story.begun_ns)
+        .where(F.col("seq") >= story.since_seq)
         .select("message_id", "queue", "key", "seq", "problem")
         .unionByName(
             mismatched.select(
@@ -185,14 +247,14 @@ def _prove(entries: DataFrame, steps: DataFrame, ends: DataFrame, staged: str, s
             )
         )
     )
-    return {"conservation": books, "broken": _save(broken, f"{staged}/broken")}
+    return {"conservation": books, "broken": save(broken, "broken")}
 
 
-def _counts(steps: DataFrame, ends: DataFrame, tables: Tables) -> Counter[str]:
+def _counts(followed: Followed, ends: DataFrame, tables: Tables) -> Counter[str]:
     """How many messages there were, how many of them were enqueued, and ended how; how many rows tables have."""
     parts = [
-        steps.where("was is null").select(F.lit("messages").alias("what")),
-        steps.where("kind = 'enqueued'").select(F.lit("enqueued").alias("what")),
+        followed.steps.where("was is null").select(F.lit("messages").alias("what")),
+        followed.new_steps.where("kind = 'enqueued'").select(F.lit("enqueued").alias("what")),
         ends.select(F.col("end").alias("what")),
         *(tables[name].select(F.lit(name).alias("what")) for name in ("starvation", "broken")),
     ]

@@ -54,7 +54,8 @@ def demand(stays: DataFrame, span: Span) -> DataFrame:
     """How long each key wanted service, by window: the time that at least one message of it was ready."""
     by_key = Window.partitionBy("queue", "key").orderBy("from_ns", "from_seq")
     before = by_key.rowsBetween(Window.unboundedPreceding, -1)
-    ready = stays.where((F.col("state") == READY) & (F.col("to_ns") > F.col("from_ns")))
+    within = stays.withColumn("from_ns", F.greatest("from_ns", F.lit(span.first_ns)))
+    ready = within.where((F.col("state") == READY) & (F.col("to_ns") > F.col("from_ns")))
     marked = ready.withColumn("covered", F.max("to_ns").over(before)).withColumn(
         "island", F.sum((F.col("covered").isNull() | (F.col("from_ns") > F.col("covered"))).cast("int")).over(by_key)
     )
