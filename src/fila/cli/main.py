@@ -38,6 +38,7 @@ from fila.cli.session import Session, session_options
 from fila.cli.stream import stream
 from fila.cli.throttle import throttle
 from fila.cli.top.command import top
+from fila.cli.whatif import whatif
 from fila.cli.worker import worker
 
 INTERRUPTED = 130
@@ -156,7 +157,7 @@ def cli() -> None:
     """The command line of the Fila message broker."""
 
 
-for _command in (stream, archive, daily, verdicts, checks, maintain):
+for _command in (stream, archive, whatif, daily, verdicts, checks, maintain):
     pipeline.add_command(_command)
 cli.add_section("Messages", enqueue, consume, dlq, redrive)
 cli.add_section("Queues", queue, stats=inspect)

@@ -11,13 +11,13 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 
 from fila.cli.main import cli
-from fila.pipelines.submit import archive, daily, fairness, reconcile, stream
+from fila.pipelines.submit import archive, daily, fairness, reconcile, stream, whatif
 from tests.helpers.spark_journal import Story
 from tests.helpers.spark_reports import metric, of_now, report, write_parquet
 
 
 @pytest.mark.parametrize(
-    "program", [archive, daily, fairness, reconcile, stream], ids=lambda program: program.__name__
+    "program", [archive, daily, fairness, reconcile, stream, whatif], ids=lambda program: program.__name__
 )
 def test_the_options_are_those_of_the_command(program, capsys):
     name = program.__name__.rpartition(".")[2]
@@ -41,6 +41,7 @@ def test_the_options_are_those_of_the_command(program, capsys):
         (stream, ["--queue", "q", "--metrics", "m", "--out", "o", "--max-messages", "0"]),
         (stream, ["--queue", "q", "--metrics", "m", "--out", "o", "--every", "-1"]),
         (archive, ["--out", "o", "--max-entries", "0"]),
+        (whatif, ["--journal", "j", "--out", "o", "--window", "0.0001"]),
     ],
 )
 def test_arguments_out_of_range_are_refused_before_spark_starts(program, arguments, capsys):

@@ -6,7 +6,8 @@ import os
 import sys
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -92,6 +93,15 @@ def _share(text: str) -> int:
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=_file, help="rules, as TOML: sections tiers, growth, trust, retries, alerts")
+
+
+@contextmanager
+def needs_server() -> Iterator[None]:
+    """Around imports of what runs the broker's code. Raises PipelineError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise PipelineError(f"this needs the package {error.name}: pip install 'fila[spark,server]'") from error
 
 
 def add_lineage(parser: argparse.ArgumentParser) -> None:
