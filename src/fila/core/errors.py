@@ -29,7 +29,7 @@ BrokerError
 ├── ProducerFenced       a later incarnation of the producer was heard of
 ├── Overloaded           too many requests are waiting; retry later
 ├── ShuttingDown         the broker takes no new requests
-├── ProviderAway         tokens cannot be checked, because the identity provider has not answered yet
+├── ProviderAway         a token cannot be checked, because the identity provider does not answer
 ├── StoreFailed          the store failed to write or to read; nothing was changed
 │   ├── StoreBusy        the store has fallen behind (write stall); the same write may succeed soon
 │   └── StoreFull        the disk is full
@@ -152,7 +152,7 @@ class UnknownSigner(Unauthenticated):
 
 
 class ProviderAway(BrokerError):
-    """Tokens cannot be checked, because the identity provider has not answered yet."""
+    """A token cannot be checked, because the identity provider does not answer."""
 
 
 class PermissionDenied(BrokerError):

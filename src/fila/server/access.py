@@ -208,7 +208,9 @@ class Gate:
         return access
 
     async def enter_again(self, call: ServerCall) -> Access:
-        """As `enter`, once more, after the identity provider was asked for other keys (UnknownSigner)."""
+        """As `enter`, once more, after the identity provider was asked for other keys (UnknownSigner). Raises
+        ProviderAway when it could not be asked.
+        """
         assert self._tokens is not None
         if not await self._tokens.renewed():
             with suppress(UnknownSigner):

@@ -25,6 +25,8 @@ from tests.support.provider import AUDIENCE, ISSUER, Signer, b64, jwks, jwks_ser
 from .conftest import eventually, kind_of, refusal
 from .test_access import DENIED, METHODS, NOBODY, PRINCIPALS, ROLES, bearer, ended, mistakes, outcome
 
+AWAY = grpc.StatusCode.UNAVAILABLE
+
 ONE, TWO, RSA = Signer("one"), Signer("two"), Signer("rsa", "RS256")
 
 
@@ -410,6 +412,37 @@ async def test_while_the_provider_is_away_the_old_keys_stay(serve, monkeypatch):
             assert (await who(peer, TWO.token())).credential == "two"
 
 
+async def test_a_token_of_an_unknown_key_may_be_good_while_the_provider_does_not_answer(serve, monkeypatch):
+    """So it is not refused for good: clients try again until the provider answers."""
+    monkeypatch.setattr(key_source, "SOONEST_S", 0.1)
+    with jwks_server(ONE) as provider:
+        async with by_address(serve, provider.url) as peer:
+            provider.answer = lambda handler: handler.send_error(503)
+            for signer in (TWO, Signer("stranger")):
+                code, text = await refusal(who(peer, signer.token()))
+                assert code is AWAY
+                assert "try again" in text
+            assert (await refusal(who(peer, ONE.token(aud="others"))))[0] is NOBODY
+            provider.answer, provider.document = None, jwks(ONE, TWO)
+            assert (await who(peer, TWO.token())).credential == "two"
+            assert (await refusal(who(peer, Signer("stranger").token())))[0] is NOBODY
+
+
+async def test_a_token_of_an_unknown_key_may_be_good_while_the_file_cannot_be_used(serve, tmp_path):
+    async with trusting(serve, tmp_path) as peer:
+        peer.jwks.write_bytes(b"{broken")
+        assert (await refusal(who(peer, TWO.token())))[0] is AWAY
+        peer.jwks.write_bytes(jwks(TWO))
+        assert (await who(peer, TWO.token())).credential == "two"
+
+
+async def test_calls_of_unknown_keys_that_nobody_can_wait_for_are_to_try_again(serve, monkeypatch):
+    monkeypatch.setattr(key_source, "MAX_WAITING", 0)
+    with jwks_server(ONE) as provider:
+        async with by_address(serve, provider.url) as peer:
+            assert (await refusal(who(peer, TWO.token())))[0] is AWAY
+
+
 async def _true(value):
     return bool(value)
 
@@ -456,4 +489,4 @@ async def test_the_event_loop_never_waits_for_the_provider(serve, monkeypatch):
                 await who(peer, known)
             assert not waits.done()
             provider.answer = None
-            assert (await refusal(waits))[0] is NOBODY
+            assert (await refusal(waits))[0] is AWAY

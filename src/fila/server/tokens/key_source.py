@@ -6,6 +6,7 @@
 | while running | read again within 2 s of a change, at once on SIGHUP | fetched every `refresh_s` |
 | token of an unknown key | read again, if it has changed | fetched at once, or `SOONEST_S` after the last time |
 | when that fails | the keys that were there stay in use, and the log says why | the same; again after `SOONEST_S` |
+| token of an unknown key then | `ProviderAway`: it may be a good one | the same |
 
 Keys are fetched in a thread, and one at a time: the event loop never waits for the provider. A fetch that is under way
 when the token of an unknown key comes may bring the keys of before that one was published: then the next one counts.
@@ -20,6 +21,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from fila.core.errors import ProviderAway
 from fila.server.file_stamp import Stamp, stamp_of
 from fila.server.tokens.fetch import TIMEOUT_S, FetchFailed, fetch
 from fila.server.tokens.key_set import MAX_BYTES, KeySet, KeySetUnusable
@@ -36,6 +38,13 @@ Read = Callable[[bytes], KeySet]
 """Makes keys of a document. Raises KeySetUnusable."""
 
 log = structlog.get_logger(__name__)
+
+
+def _away() -> ProviderAway:
+    return ProviderAway(
+        "the token is signed by a key that is not known here, and other keys of the identity provider could not be "
+        "fetched: try again"
+    )
 
 
 class KeySource(Protocol):
@@ -56,8 +65,8 @@ class KeySource(Protocol):
         """Look for other keys as soon as that is allowed."""
 
     async def renewed(self) -> bool:
-        """Wait until other keys were looked for, if that is to be soon. Returns False when that had begun before the
-        call: a key that was published meanwhile is found the next time.
+        """Wait until other keys were looked for. Returns False when that had begun before the call: a key that was
+        published meanwhile is found the next time. Raises ProviderAway when nobody could look.
         """
 
 
@@ -98,6 +107,8 @@ class FileKeys:
 
     async def renewed(self) -> bool:
         self.renew()
+        if self.error:
+            raise _away()
         return True
 
     def _take_up(self) -> None:
@@ -139,19 +150,22 @@ class UrlKeys:
 
     async def renewed(self) -> bool:
         if len(self._waiting) >= MAX_WAITING:
-            return True
+            raise _away()
         under_way = self._fetching
         self.renew()
         self.look_after()
-        await self._next()
+        if not await self._next() or self.error:
+            raise _away()
         return not under_way
 
-    async def _next(self) -> None:
-        """Wait for the end of a fetch, but not for ever: the look-up of a name may hang."""
+    async def _next(self) -> bool:
+        """Wait for the end of a fetch, but not for ever: the look-up of a name may hang. Returns whether it ended."""
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
         with suppress(TimeoutError):
             await asyncio.wait_for(done, LONGEST_WAIT_S)
+            return True
+        return False
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
