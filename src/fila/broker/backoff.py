@@ -68,6 +68,10 @@ class WriteBackoff:
         """Whether work that nobody waits for is not tried now."""
         return now < self._failed_until
 
+    def stalled_until(self) -> int:
+        """Before this, no write is tried again, also if somebody waits for it."""
+        return self._stall.until if self._stall is not None else 0
+
     def until(self) -> int:
         """Before this, work that nobody waits for is not tried again."""
-        return max(self._failed_until, self._stall.until if self._stall else 0)
+        return max(self._failed_until, self.stalled_until())

@@ -159,7 +159,7 @@ class Engine:
         when nothing waits.
         """
         wait = self._commands.hooks_wait_ns
-        return max(wait, self._backoff.until() - now) if wait is not None and self._backoff.is_stalled(now) else wait
+        return max(wait, self._backoff.stalled_until() - now) if wait is not None else None
 
     def finish(self, now: int) -> None:
         """Do all that was asked and deliver nothing more. What no client waits for is left to the next start."""
@@ -184,7 +184,9 @@ class Engine:
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
         wakeups = self.state.wakeups
-        if wakeups.wanted or self._commands or self._lookups or self._commands.is_urgent:
+        if self._lookups or self._commands.is_urgent or self._commands.has_clients:
+            return self._backoff.stalled_until()
+        if wakeups.wanted or self._commands:
             return self._backoff.until()
         chores_at = self._chores_at if self._chores else NEVER
         due_at = min(wakeups.due_at, chores_at, self.state.throttles.next_wakeup() or NEVER)

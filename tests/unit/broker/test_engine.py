@@ -262,6 +262,18 @@ class TestAStoreThatIsBehind:
             driver.now = driver.engine.next_wakeup()
         assert pauses == [1, 2, 4, 8, 16, 32, 64, 64, 64]
 
+    def test_lets_commands_wait_no_longer_when_a_write_has_failed_before(self, driver):
+        """What nobody waits for rests a second then; a client does wait."""
+        driver.store.failing = True
+        with pytest.raises(StoreFailed):
+            driver.send("q")
+        driver.store.failing, driver.store.stalls = False, 1
+        answers = enqueue(driver, incoming("q"))
+        driver.tick()
+        assert driver.engine.next_wakeup() == driver.now + 1 * MS
+        driver.advance(1)
+        assert len(answers) == 1
+
     def test_refuses_more_commands_than_may_wait(self):
         driver = Driver(max_queued_commands=3)
         driver.create("q")

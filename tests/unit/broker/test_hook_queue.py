@@ -116,6 +116,22 @@ def test_while_the_store_stalls_nobody_wakes_up_to_ask_hooks():
     assert driver.engine.hooks_wait_ns(driver.now + 64 * MS) < 64 * MS
 
 
+def test_a_write_that_failed_before_makes_hooks_wait_no_longer_for_a_store_that_stalls():
+    driver = made(Clock())
+    driver.create("slow", script=BY_TENANT)
+    driver.create("plain")
+    driver.store.failing = True
+    failed = send(driver, batch("plain", 1))
+    driver.tick()
+    assert failed
+    driver.store.failing, driver.store.stalls = False, 7
+    send(driver, batch("slow", 400))
+    send(driver, batch("plain", 1))
+    for _ in range(7):
+        driver.tick()
+    assert driver.engine.hooks_wait_ns(driver.now) == 64 * MS
+
+
 def test_a_long_line_of_one_queue_does_not_hold_up_anothers():
     driver = made(Clock())
     for name in ("slow", "quick"):
