@@ -90,6 +90,8 @@ class Events:
     def __init__(self) -> None:
         self._lanes = Lanes()
         self._packer = Packer()
+        self._credits: dict[str, tuple[int, int]] = {}
+        """Consumers of queues and how many messages they may hold: there may be thousands, and many looks at a queue"""
 
     @property
     def entries(self) -> int:
@@ -113,11 +115,14 @@ class Events:
 
     def add_consumers(self, queue: QueueState, look: Look | None = None) -> None:
         """How many consumers a queue has and how many messages they may hold; also when a look was in vain."""
-        consumers = queue.consumers.all()
-        note = {"max_in_flight": sum([consumer.max_in_flight for consumer in consumers])}
+        if queue.name not in self._credits:
+            consumers = queue.consumers.all()
+            self._credits[queue.name] = len(consumers), sum([consumer.max_in_flight for consumer in consumers])
+        count, credit = self._credits[queue.name]
+        note = {"max_in_flight": credit}
         if look is not None:
             note |= {"asked": look.asked, "asked_at_ns": look.at}
-        self.add_count(Kind.CONSUMERS, queue.name, len(consumers), note)
+        self.add_count(Kind.CONSUMERS, queue.name, count, note)
 
     def add_limits(self, limits: Mapping[str, str]) -> None:
         """The limits of throttles that were set before."""

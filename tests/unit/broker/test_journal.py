@@ -2,10 +2,13 @@
 
 import pytest
 
+from fila.broker import journal
 from fila.broker.audit_commands import Origin
 from fila.broker.commands import SetConfig, UpdateQueue
+from fila.broker.events import Events, Look
 from fila.broker.journal import SEGMENTS, Journal
 from fila.config import JournalConfig
+from fila.core.consumers import Consumers
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.storage import keys
 from fila.storage.base import Batch, Family
@@ -14,6 +17,7 @@ from tests.helpers.broker import MS, START, Driver, incoming
 from tests.helpers.journal import Entry, read_all
 
 SCRIPT = "function on_failure(msg) return {} end"
+QUEUES = ("q1", "q2", "q3", "q4")
 ON, OFF = JournalConfig(enabled=True), JournalConfig(enabled=False)
 
 
@@ -156,6 +160,78 @@ def test_consumers_are_counted_when_the_next_thing_happens():
     driver.send("q")
     counts = [entry.count for entry in entries(driver, Kind.CONSUMERS)]
     assert counts == [2, 1]
+
+
+@pytest.fixture
+def throttled():
+    """Queues whose messages have a throttle that lets one pass in ten seconds. The one of "first" has passed."""
+    driver = Driver()
+    driver.ask(lambda reply: SetConfig("throttle.provider:aws", "rate=0.1,burst=1", reply))
+    for name in ("first", *QUEUES):
+        driver.create(name, throttle_headers=("provider",))
+    driver.join("first", 7)
+    for name in ("first", *QUEUES):
+        driver.send(name, headers={"provider": "aws"})
+        driver.settle_down()
+    return driver
+
+
+def look_in_vain(driver, queue):
+    """A consumer comes, and throttles hold all messages up. Returns when that was."""
+    driver.now += MS
+    driver.join(queue, 5)
+    driver.tick()
+    return driver.now
+
+
+def looks(driver):
+    return [(entry.queue, entry.note) for entry in entries(driver, Kind.CONSUMERS) if "asked" in entry.note]
+
+
+def test_what_a_replay_of_the_scheduler_needs_is_told(throttled):
+    """The throttle keys of a message, how many were asked for, and what the consumers may hold."""
+    notes = [entry.note for entry in entries(throttled, Kind.ENQUEUED)]
+    assert notes == [{"throttles": ["provider:aws"]}] * 5
+    (leased,) = entries(throttled, Kind.LEASED)
+    assert 1 <= leased.count <= 7
+    assert [entry.note for entry in entries(throttled, Kind.CONSUMERS)] == [{"max_in_flight": 7}]
+
+
+def test_a_look_that_throttles_made_vain_is_told_with_the_next_record(throttled):
+    written = throttled.store.writes
+    at = [look_in_vain(throttled, queue) for queue in QUEUES[:3]]
+    assert throttled.store.writes == written, "it writes nothing by itself"
+    throttled.send("first")
+    told = looks(throttled)
+    assert [(queue, note["asked_at_ns"]) for queue, note in told] == list(zip(QUEUES, at, strict=False))
+    assert all(note["max_in_flight"] == 5 and 1 <= note["asked"] <= 5 for _, note in told)
+
+
+def test_no_more_looks_wait_for_a_record_than_may(throttled, monkeypatch):
+    monkeypatch.setattr(journal, "MAX_LOOKS", 3)
+    for queue in QUEUES[:3]:
+        look_in_vain(throttled, queue)
+    assert looks(throttled) == []
+    look_in_vain(throttled, QUEUES[3])
+    assert [queue for queue, _ in looks(throttled)] == list(QUEUES)
+
+
+def test_many_looks_at_a_queue_of_many_consumers_count_these_once(throttled, monkeypatch):
+    """They are all told in one tick: a thousand looks at five thousand consumers took a third of a second."""
+    queue, events, counted = throttled.queue("first"), Events(), []
+    count = Consumers.all
+    monkeypatch.setattr(Consumers, "all", lambda self: counted.append(1) or count(self))
+    for number in range(1_000):
+        events.add_consumers(queue, Look(queue.name, number, 1))
+    assert (events.entries, len(counted)) == (1_000, 1)
+
+
+def test_where_a_reader_may_begin_the_limits_stand_that_were_set_before(throttled):
+    throttled.restart()
+    throttled.send("first")
+    limit = {"key": "throttle.provider:aws", "before": "rate=0.1,burst=1", "value": "rate=0.1,burst=1", "by": ""}
+    assert limit in [entry.note for entry in entries(throttled, Kind.CONFIGURED)]
+    assert entries(throttled, Kind.COUNTED)[-1].note["paused"] is False
 
 
 def test_numbers_go_on_after_a_restart_which_is_itself_told():
