@@ -175,16 +175,20 @@ class ConsumeStream(Generic[D]):
     def stop(self) -> None:
         """Receive no more, and give prefetched messages back. What the application was handed stays its own."""
         call = self._call
-        if call is None or not call.has_room:
-            self.close()  # there is no stream, and so no lease that could be kept
+        if call is not None and not call.has_room:
+            self.close()  # it cannot be ended in order, so no lease of it can be kept
             return
         self._report()
         self._ended = True
         for message in self._take_back():
             self._in_flight.forget(message.queue, message.lease_id, (message.id,))
+        self._opened.set()
         self._resumed.set()
         self._tell()
-        call.end()
+        if call is not None:
+            call.end()
+        elif self._task is not None:
+            self._task.cancel()  # paused, or before another try: what was handed may still be leased
 
     def close(self) -> None:
         """End the stream."""

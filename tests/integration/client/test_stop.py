@@ -36,6 +36,22 @@ def test_what_the_application_holds_can_be_settled_after_stop(server):
         assert [message.attempt_count for _, message in others] == [0] * 4
 
 
+def test_so_it_can_when_the_consumer_had_not_asked_for_messages_for_long(server):
+    """Then it is sent none, has no stream to end, and still holds what it was handed."""
+    with Client(server.addr) as client:
+        client.create_queue("paused", visibility_timeout_ms=600, max_attempts=1)
+        client.enqueue_many("paused", [b"x"] * 3)
+        consumer = client.consume("paused")
+        first = next(consumer)
+        while summary(client, "paused") != (2, 1):  # prefetched messages have gone back
+            time.sleep(0.05)
+        consumer.stop()
+        time.sleep(1.5)
+        first.ack()
+        assert list(consumer) == []
+        assert summary(client, "paused") == (2, 0)
+
+
 def test_so_can_a_coroutine(server):
     async def scenario():
         async with AsyncClient(server.addr) as client:
