@@ -134,6 +134,12 @@ def audit_ahead(store, batch):
     batch.put(Family.AUDIT, keys.audit(keys.AUDIT_CHANGE, 9_999), value)
 
 
+def audit_far_ahead(store, batch):
+    """Nobody can count what is missing then one by one."""
+    head = audit.read_head(store.get(Family.AUDIT, keys.AUDIT_HEAD))
+    batch.put(Family.AUDIT, keys.AUDIT_HEAD, audit.head(head._replace(next=1 << 60)))
+
+
 def wrong_setting(store, batch):
     batch.put(Family.STATE, keys.name("throttle.x"), codec.setting("nonsense"))
 
@@ -156,6 +162,7 @@ def wrong_setting(store, batch):
         (journal_gap, "journal with a gap"),
         (audit_gap, "entry of the audit is missing"),
         (audit_ahead, "entry of the audit from the future"),
+        (audit_far_ahead, "entry of the audit is missing"),
         (wrong_setting, "the server would not start"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",

@@ -323,11 +323,14 @@ class Checker:
 
     def _audit_numbers(self, head: audit.Head, numbers: set[int]) -> None:
         """Both kinds are numbered together; what is dropped, is dropped of each kind from its oldest on."""
-        begin = max(head.first_change, head.first_refusal)
-        missing = [number for number in range(begin, head.next) if number not in numbers]
-        for number in missing:
-            self.report.say("entry of the audit is missing", str(number))
-        for number in sorted(numbers):
+        ordered = sorted(numbers)
+        expected = max(head.first_change, head.first_refusal)
+        for number in (*[number for number in ordered if expected <= number < head.next], head.next):
+            if number > expected:  # a head that is wrong may make of it any number
+                last = f" to {number - 1}" if number - 1 > expected else ""
+                self.report.say("entry of the audit is missing", f"{expected}{last}")
+            expected = number + 1
+        for number in ordered:
             if number >= head.next:
                 self.report.say("entry of the audit from the future", f"{number}, the next one is {head.next}")
 
