@@ -39,7 +39,7 @@ class Batch(Generic[W]):
     sequence: int = 0
     #: It was sent on a stream that broke, so the broker may have carried it out already.
     resent: bool = False
-    #: When it was first sent, by the clock of the stream.
+    #: When it was first sent, by a clock that goes on while the machine sleeps.
     sent_at: float = 0.0
 
     def check_answer(self, sequence: int) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from fila.client import batch_stream
 from fila.client.aio import AsyncClient
 from fila.client.batch_stream import BatchStream
 from fila.client.connection import Connection
@@ -60,5 +61,21 @@ def test_what_the_broker_may_have_forgotten_is_not_sent_again(monkeypatch, repea
             assert await client.enqueue("q", payload=b"y") == "id-2"
         assert broker.enqueued == [b"x", b"y"]
         assert broker.sequences == ([1, 1, 2] if repeatable_s else [1, 2])
+
+    asyncio.run(main())
+
+
+def test_a_machine_that_slept_does_not_send_again_what_the_broker_has_forgotten(monkeypatch):
+    """The clock of an event loop stands still meanwhile."""
+    slept = iter([0.0])
+    monkeypatch.setattr(batch_stream, "since_boot", lambda: next(slept, 3600.0))
+
+    async def main():
+        broker = ScriptedBroker()
+        broker.script.append("lose answer")
+        async with serving(broker) as addr, AsyncClient(addr, timeout=10.0) as client:
+            with pytest.raises(FailedPreconditionError):
+                await client.enqueue("q", payload=b"x")
+        assert broker.sequences == [1]
 
     asyncio.run(main())
