@@ -1,6 +1,7 @@
 """Backups of a server that works, is killed, and is brought back from them, with real processes."""
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -8,13 +9,14 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from fila import Client, OutgoingMessage
-from fila.core.errors import StoreBusy, StoreUnusable
-from fila.storage.backup import make_backup
+from fila.core.errors import StoreBusy, StoreCorrupt, StoreUnusable
+from fila.storage.backup import make_backup, read_backup
 from fila.storage.folder import RESTORE
 from fila.storage.format import FORMAT, ROCKSDB, note_format
 from fila.storage.restore import restore_backup
@@ -300,6 +302,17 @@ def test_a_backup_in_which_a_server_has_worked_is_a_store_and_no_backup(tmp_path
         assert len(take(client, "orders", 5)) == 5
     assert "whole" in store_command("check", "--data-dir", server.data_dir)
     assert "not a finished backup" in restored(server.data_dir, tmp_path / "d", code=1)
+
+
+def test_what_a_backup_says_of_itself_is_read_with_what_a_later_version_adds(backup):
+    file = backup / "FILA_BACKUP"
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps(told | {"added": "later"}))
+    assert asdict(read_backup(backup)) == told
+    for wrong in ("", "[]", "{}", json.dumps(told | {"files": "many"})):
+        file.write_text(wrong)
+        with pytest.raises(StoreCorrupt, match="cannot be read"):
+            read_backup(backup)
 
 
 def test_two_backups_with_one_name_are_not_mixed(tmp_path, backup):

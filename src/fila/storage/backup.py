@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Final
 
@@ -87,13 +87,14 @@ def make_backup(store: Path, to: Path, progress: Progress = lambda _done, _all: 
 
 
 def read_backup(path: Path) -> Backup:
-    """What a backup says of itself. Raises StoreUnusable."""
+    """What a backup says of itself; a later version may say more. Raises StoreUnusable."""
     file = path / BACKUP_FILE
     if not file.exists():
         raise StoreUnusable(f"{path} is not a finished backup: {BACKUP_FILE} is missing")
     try:
-        return Backup(**json.loads(file.read_text()))
-    except (ValueError, TypeError) as cause:
+        told = json.loads(file.read_text())
+        return Backup(*[int(told[each.name]) for each in fields(Backup)])
+    except (ValueError, TypeError, KeyError) as cause:
         raise StoreCorrupt(f"the backup in {path} is damaged: {BACKUP_FILE} cannot be read") from cause
 
 
