@@ -28,6 +28,7 @@ class Consumer(Generic[T]):
         self._session = session
         self._stream = stream
         self._take = take
+        self._stopped = False
         thread.post(session.start, stream, auto_extend)
 
     def __iter__(self) -> Self:
@@ -66,8 +67,9 @@ class Consumer(Generic[T]):
         """Receive no more, and let the application finish: it can settle what it holds, with its leases extended.
 
         What it was never handed goes back to the queue at once, without an attempt counted. Then there is no more to
-        iterate over.
+        iterate over, and the consumer need not be kept.
         """
+        self._stopped = True
         self._thread.finish(lambda: self._session.stopped_gently(self._stream))
 
     def close(self) -> None:
@@ -81,7 +83,7 @@ class Consumer(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        if self._thread.here:
+        if self._thread.here and not self._stopped:
             self._thread.post(self._session.stop, self._stream)
 
 
@@ -95,6 +97,7 @@ class AsyncConsumer(Generic[T]):
         self._session = session
         self._stream = stream
         self._take = take
+        self._stopped = False
         session.start(stream, auto_extend)
 
     def __aiter__(self) -> Self:
@@ -120,8 +123,9 @@ class AsyncConsumer(Generic[T]):
         """Receive no more, and let the application finish: it can settle what it holds, with its leases extended.
 
         What it was never handed goes back to the queue at once, without an attempt counted. Then there is no more to
-        iterate over.
+        iterate over, and the consumer need not be kept.
         """
+        self._stopped = True
         await self._session.stopped_gently(self._stream)
 
     async def aclose(self) -> None:
@@ -135,5 +139,5 @@ class AsyncConsumer(Generic[T]):
         await self.aclose()
 
     def __del__(self) -> None:
-        if not self._loop.is_closed():
+        if not self._stopped and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._session.stop, self._stream)

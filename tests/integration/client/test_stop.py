@@ -1,6 +1,7 @@
 """Stopping a consumer gracefully, and ids that tell of duplicates."""
 
 import asyncio
+import gc
 import time
 
 import pytest
@@ -50,6 +51,41 @@ def test_so_it_can_when_the_consumer_had_not_asked_for_messages_for_long(server)
         first.ack()
         assert list(consumer) == []
         assert summary(client, "paused") == (2, 0)
+
+
+def test_so_it_can_when_nothing_refers_to_the_consumer_any_more(server):
+    """The loop over it has ended, and threads of the application go on with what they have."""
+    with Client(server.addr) as client:
+        client.create_queue("dropped", visibility_timeout_ms=600, max_attempts=1)
+        client.enqueue_many("dropped", [b"x"] * 2)
+
+        def take():
+            consumer = client.consume("dropped")
+            message = next(consumer)
+            consumer.stop()
+            return message
+
+        held = take()
+        gc.collect()
+        time.sleep(1.5)
+        held.ack()
+        assert summary(client, "dropped") == (1, 0)
+
+
+def test_so_can_a_coroutine_that_has_dropped_its_consumer(server):
+    async def scenario():
+        async with AsyncClient(server.addr) as client:
+            await client.create_queue("dropped-async", visibility_timeout_ms=600, max_attempts=1)
+            await client.enqueue("dropped-async")
+            consumer = client.consume("dropped-async")
+            message = await anext(consumer)
+            await consumer.stop()
+            del consumer
+            gc.collect()
+            await asyncio.sleep(1.5)
+            await message.ack()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 def test_so_can_a_coroutine(server):
