@@ -4,7 +4,7 @@ A thread that waits for each answer needs no event loop: passing the request to 
 takes a good part of the round trip. Concurrent threads use the client's streams instead, where calls travel together.
 
 The rules of a batch stream apply: a request whose connection was lost is sent again, the same bytes, until it is
-answered or its deadline has passed. One that timed out is never sent again.
+answered or its deadline has passed, or the broker may have forgotten it. One that timed out is never sent again.
 """
 
 import os
@@ -15,9 +15,9 @@ from typing import Final, Generic, TypeVar
 
 from fila.client.api_key import ApiKey
 from fila.client.backoff import Backoff
-from fila.client.batch_stream import Codec
+from fila.client.batch_stream import Codec, since_boot
 from fila.client.connection import LIMITS, was_lost
-from fila.client.errors import ClientClosedError, FilaError, forked, from_rpc, no_answer, unreadable
+from fila.client.errors import ClientClosedError, FilaError, forgotten, forked, from_rpc, no_answer, unreadable
 from fila.client.owner import follow
 from fila.client.send_window import Batch
 from fila.client.waiter import Waiter
@@ -117,6 +117,10 @@ class BlockingExchange(Generic[W]):
         while True:
             try:
                 connection = self._open(deadline)
+                if not sent:
+                    batch.sent_at = since_boot()
+                elif since_boot() - batch.sent_at > self._codec.repeatable_s:
+                    raise forgotten()
                 batch.resent, sent = sent, True
                 response = connection.ask(batch.data, deadline)
                 break

@@ -11,7 +11,16 @@ import time
 
 import pytest
 
-from fila import Client, ClientClosedError, FilaTimeoutError, InternalError, InvalidArgumentError, MessageNotFoundError
+from fila import (
+    Client,
+    ClientClosedError,
+    FailedPreconditionError,
+    FilaTimeoutError,
+    InternalError,
+    InvalidArgumentError,
+    MessageNotFoundError,
+)
+from fila.client import blocking_exchange
 from fila.wire.status import RpcError, StatusCode
 from tests.helpers.scripted_broker import ScriptedBroker, serving
 
@@ -68,6 +77,22 @@ def test_a_message_whose_request_or_answer_is_lost_is_enqueued_once(broker, clie
     assert client.enqueue("q", payload=b"second") == "id-2"
     assert broker.enqueued == [b"first", b"second"]
     assert broker.sequences == [1, 2, 2, 2]
+
+
+@pytest.mark.usefixtures("no_streams")
+def test_a_message_that_the_broker_may_have_forgotten_is_not_sent_again(broker, client, monkeypatch):
+    """Its connection was lost an hour ago, of which the machine may have slept the most; an ack may be repeated."""
+    clock = iter([0.0])
+    monkeypatch.setattr(blocking_exchange, "since_boot", lambda: next(clock, 3600.0))
+    broker.script.append("lose answer")
+    with pytest.raises(FailedPreconditionError) as raised:
+        client.enqueue("q", payload=b"x")
+    assert raised.value.kind == "stale_sequence"
+    assert broker.sequences == [1]
+    clock = iter([0.0])
+    broker.held.add("a")
+    broker.script.append("lose answer")
+    client.ack("q", "a")
 
 
 @pytest.mark.usefixtures("no_streams")
