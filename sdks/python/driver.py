@@ -298,18 +298,19 @@ class Driver:
         async def receive() -> None:
             async for message in consumer:
                 took.append(time.perf_counter() - float(message.headers["sent"]))
-                await message.ack()
+                calls.add(asyncio.ensure_future(message.ack()))
                 if len(took) == count:
                     return
 
+        calls: set[asyncio.Future[Any]] = set()
         receiving = asyncio.create_task(receive())
-        began, sends = time.perf_counter(), set()
+        began = time.perf_counter()
         for number in range(count):
             await asyncio.sleep(max(0.0, began + number / request["rate"] - time.perf_counter()))
             sent = client.enqueue(queue, {"sent": repr(time.perf_counter())}, bytes(request.get("size", 0)))
-            sends.add(asyncio.ensure_future(sent))
-        await asyncio.gather(*sends)
+            calls.add(asyncio.ensure_future(sent))
         await receiving
+        await asyncio.gather(*calls)
         await consumer.aclose()
         took.sort()
         return {"p50_us": took[len(took) // 2] * 1e6, "p99_us": took[len(took) * 99 // 100] * 1e6}

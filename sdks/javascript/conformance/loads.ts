@@ -89,11 +89,12 @@ export async function latency(client: Client, request: Table): Promise<Table> {
   const { queue, count, rate, size = 0 } = request;
   const took: number[] = [];
   const sent = new Map<string, number>();
+  const acks: Promise<void>[] = [];
   const consumer = client.consume(queue);
   const receiving = (async () => {
     for await (const message of consumer) {
       took.push(performance.now() - (sent.get(message.headers.number ?? '') ?? 0));
-      await message.ack();
+      acks.push(message.ack());
       if (took.length === count) return;
     }
   })();
@@ -106,8 +107,8 @@ export async function latency(client: Client, request: Table): Promise<Table> {
     sent.set(String(number), performance.now());
     sends.push(client.enqueue(queue, { number: String(number) }, payload));
   }
-  await Promise.all(sends);
   await receiving;
+  await Promise.all([...sends, ...acks]);
   took.sort((a, b) => a - b);
   const at = (share: number): number => (took[Math.floor((took.length - 1) * share)] ?? 0) * 1000;
   return { p50_us: at(0.5), p99_us: at(0.99) };

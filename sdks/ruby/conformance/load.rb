@@ -2,6 +2,8 @@
 
 # The operations of the driver that make load.
 module Load
+  LATENCY_THREADS = 16
+
   private
 
   def op_produce(request)
@@ -37,23 +39,35 @@ module Load
   end
 
   def op_latency(request)
-    count = request[:count]
-    took = []
+    request = request.merge(concurrency: LATENCY_THREADS)
     consumer = client(request).consume(queue: request[:queue])
-    reading = Thread.new { count.times { took << arrived(consumer.pop(timeout: 60)) } }
+    took = Queue.new
+    left = numbers(request[:count])
+    reading = Thread.new { in_threads(request) { took << arrived(consumer.pop(timeout: 60)) while left.pop } }
     enqueue_at_rate(request)
     reading.join
     consumer.stop
-    percentiles(took)
+    percentiles(Array.new(took.size) { took.pop })
   end
 
+  # A thread waits for its answer, so several take turns: a slow answer delays no later message.
   def enqueue_at_rate(request)
     began = now
-    request[:count].times do |number|
-      wait = began + (number / request[:rate].to_f) - now
-      sleep wait if wait.positive?
-      client(request).enqueue(queue: request[:queue], payload: now.to_s.ljust(request[:size], ' '))
+    left = numbers(request[:count])
+    in_threads(request) do
+      while (number = left.pop)
+        wait = began + (number / request[:rate].to_f) - now
+        sleep wait if wait.positive?
+        client(request).enqueue(queue: request[:queue], payload: now.to_s.ljust(request[:size], ' '))
+      end
     end
+  end
+
+  # All numbers below that, each for one thread.
+  def numbers(count)
+    queue = Queue.new
+    count.times { |number| queue << number }
+    queue.close
   end
 
   def arrived(message)
@@ -68,11 +82,9 @@ module Load
   end
 
   def produce(request, ids, errors)
-    numbers = Queue.new
-    request[:count].times { |number| numbers << number }
-    numbers.close
+    left = numbers(request[:count])
     in_threads(request) do
-      while (number = numbers.pop)
+      while (number = left.pop)
         ids[number] = produce_one(request, number, errors)
       end
     end

@@ -161,6 +161,7 @@ func (d *driver) latency(ctx context.Context, one *request) (table, error) {
 			})
 		}
 	})
+	var acking sync.WaitGroup
 	for message, err := range c.Messages(ctx, one.Queue) {
 		if err != nil {
 			return nil, err
@@ -170,14 +171,13 @@ func (d *driver) latency(ctx context.Context, one *request) (table, error) {
 			return nil, err
 		}
 		took = append(took, time.Since(began)-time.Duration(sent))
-		if err := message.Ack(ctx); err != nil {
-			return nil, err
-		}
+		acking.Go(func() { _ = message.Ack(ctx) })
 		if len(took) == one.Count {
 			break
 		}
 	}
 	sending.Wait()
+	acking.Wait()
 	if len(took) < one.Count {
 		return nil, cmp.Or(context.Cause(ctx), errors.New("messages are missing"))
 	}

@@ -114,13 +114,16 @@ pub(crate) async fn latency(client: &Client, request: &Value) -> Outcome {
     let mut consumer = client.consume(&queue)?;
     let began = Instant::now();
     let receiving = tokio::spawn(async move {
-        let mut took = Vec::with_capacity(count);
+        let (mut took, mut acks) = (Vec::with_capacity(count), JoinSet::new());
         while took.len() < count {
             let Some(message) = consumer.recv().await else { break };
             let message = message?;
             let sent: u64 = message.headers().get("sent").and_then(|sent| sent.parse().ok()).unwrap_or_default();
             took.push(began.elapsed().saturating_sub(Duration::from_nanos(sent)));
-            message.ack().await?;
+            acks.spawn(async move { message.ack().await });
+        }
+        for acked in acks.join_all().await {
+            acked?;
         }
         consumer.stop().await;
         Ok::<_, Error>(took)

@@ -134,7 +134,7 @@ final class Load {
                 for (int index = 0; index < count; index++) {
                   ConsumeMessage message = consumer.take();
                   took[index] = System.nanoTime() - Long.parseLong(message.headers().get("sent"));
-                  message.ack();
+                  message.ackAsync();
                 }
                 return null;
               });
