@@ -27,6 +27,10 @@ use crate::tasks::Tasks;
 /// How long a request that was given up may be kept.
 const SWEEP: Duration = Duration::from_secs(1);
 
+/// How long a batch waits for callers that were just answered and come back with their next requests. So they travel
+/// together, and not in batches of a few.
+const TOGETHER: Duration = Duration::from_micros(100);
+
 /// Turns requests into batches, and the answer to a batch into an answer to each request.
 pub(crate) trait Codec: Send + 'static {
     type Work: Send + 'static;
@@ -116,6 +120,17 @@ impl<W, A> Intake<W, A> {
         }
     }
 
+    /// Lets so many callers that were just answered come back. One that is alone waits for nobody.
+    async fn gather_back(&mut self, answered: usize) {
+        self.gather();
+        // Not the clock of the runtime, which stands still in some tests.
+        let since = std::time::Instant::now();
+        while answered > 1 && self.gathered.len() < answered && since.elapsed() < TOGETHER {
+            tokio::task::yield_now().await;
+            self.gather();
+        }
+    }
+
     fn close(&mut self) {
         self.submitted.close();
         self.gather();
@@ -195,10 +210,10 @@ impl<C: Codec> Runner<C> {
             tokio::select! {
                 answer = answers.next() => match answer {
                     Some(answer) => {
-                        self.take_answer(answer?)?;
+                        let count = self.take_answer(answer?)?;
                         self.link.works();
                         *answered = true;
-                        self.intake.gather();
+                        self.intake.gather_back(count).await;
                     }
                     None => return Err(Failure::Lost("the broker closed the stream")),
                 },
@@ -227,9 +242,11 @@ impl<C: Codec> Runner<C> {
         }
     }
 
-    fn take_answer(&mut self, response: C::Response) -> std::result::Result<(), Failure> {
+    /// Returns how many callers have an answer.
+    fn take_answer(&mut self, response: C::Response) -> std::result::Result<usize, Failure> {
         let unasked = || Error::own(Error::Internal, "the broker sent an answer, but no request waits for one");
         let batch = self.window.answered().ok_or_else(unasked).map_err(Failure::Unexpected)?;
+        let count = batch.items.len();
         match self.codec.answers(&batch, response) {
             Ok(answers) => batch.answer(answers),
             Err(error) => {
@@ -237,7 +254,7 @@ impl<C: Codec> Runner<C> {
                 return Err(Failure::Unexpected(error));
             }
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Decides what becomes of the batches in flight. Returns how long to wait at least.
