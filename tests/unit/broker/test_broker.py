@@ -358,7 +358,9 @@ def test_the_hot_path_leaves_nothing_to_the_garbage_collector():
         try:
             await live()
             gc.collect()
-            left = {type(each).__name__ for each in gc.garbage if type(each).__module__.startswith("fila.")}
+            found = {type(each) for each in gc.garbage if type(each).__module__.startswith("fila.")}
+            # Clients that other tests left end in threads of their own, meanwhile. The broker imports neither of these.
+            left = {each.__name__ for each in found if not each.__module__.startswith(("fila.client.", "fila.wire."))}
         finally:
             gc.set_debug(0)
             gc.garbage.clear()
