@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -205,13 +206,17 @@ def test_nothing_changes_with_the_day_and_where_the_journal_is(spark, rows, tmp_
 
 
 @pytest.mark.slow
-def test_the_command_shows_what_would_have_been_and_fails_where_the_replay_contradicts(spark, rows, tmp_path):
+def test_the_command_shows_what_would_have_been_and_refuses_what_cannot_be_set(spark, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(SparkSession, "stop", lambda _: None)  # commands end their session, and this one is shared
     fine = export(rows, tmp_path / "fine.parquet")
     command = ["pipeline", "whatif", "--journal", fine, "--out", str(tmp_path / "out"), "--set", "consumers=9"]
     done = CliRunner().invoke(cli, [*command, "--queue", "logs"])
     assert done.exit_code == 0, done.output
     assert "what would have been" in done.output
     assert "mail" not in done.output
+    refused = CliRunner().invoke(cli, [*command, "--set", "quantum=0"])
+    assert refused.exit_code == 2
+    assert "quantum must be a whole number from 1" in refused.output
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
     entries.py    the journal as it is read here
     world.py      the broker's state without a store, and how entries change it
+    known.py      what a replay knows of the scheduler where it begins
     follow.py     the replay that is held against the journal: the same messages in the same order
     changes.py    what is set differently
     simulate.py   the replay that goes its own way, on a clock of its own

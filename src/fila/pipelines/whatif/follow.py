@@ -6,8 +6,8 @@ held everything up are repeated, because they decide who stands first in line.
 
 What is compared: the messages of each delivery that the scheduler chose, in their order. Not compared, but done as it
 was recorded, is what it did not choose: suspects, which are delivered alone when a consumer is empty, and claims of
-reader groups, which have a limit of their own. Of a part that begins in the middle, nothing is compared until nothing
-waits in the queue for once: the state of the rounds before its beginning is not in the journal.
+reader groups, which have a limit of their own. Of a part that begins in the middle, nothing is compared until the state
+of the scheduler is known (`known.py`): what it was at its beginning is not in the journal.
 
 Where something else is chosen, the recorded messages are delivered nevertheless, and the replay goes on from there.
 """
@@ -27,6 +27,7 @@ from fila.core.errors import BrokerError
 from fila.core.lane import Taken
 from fila.core.leases import Grant
 from fila.pipelines.whatif.entries import CARRIED, READY, Entry, Hold, ticks
+from fila.pipelines.whatif.known import Known
 from fila.pipelines.whatif.tally import Row, Tally
 from fila.pipelines.whatif.world import FAILED, World
 
@@ -53,13 +54,11 @@ class Verdict:
 class Follower:
     """One part of a journal, tick by tick."""
 
-    def __init__(self, *, whole: bool, tally: Tally) -> None:
-        """`whole`: it begins where the queues began, so that everything is compared. `tally` is told what happened."""
+    def __init__(self, *, known: Known, tally: Tally) -> None:
+        """`tally` is told what happened."""
         self._tally = tally
         self._world = World()
-        self._whole = whole
-        self._settled: set[str] = set()
-        """Queues in which nothing waited for once"""
+        self._known = known
         self._now = 0
         self.verdict = Verdict()
 
@@ -75,10 +74,7 @@ class Follower:
         self._commit(tick)
         for queue, recorded in later:
             self._deliver_anyway(at, queue, recorded)
-        if not self._whole:
-            for name, queue in world.state.queues.items():
-                if name not in self._settled and not queue.ready and not len(queue.drr):
-                    self._settled.add(name)
+        self._known.look(world.state, at, max(entry.cost for entry in entries))
         self.verdict.unknown = world.unknown
 
     def finish(self, at: int) -> Iterator[Row]:
@@ -124,6 +120,11 @@ class Follower:
             lane = self._world.carry(entry, entry.weight, READER)
             if entry.cause == READY:
                 self._tally.ready(entry.queue, lane, entry.message, at)
+        for entry in entries:
+            if entry.kind == "counted":
+                self._known.counted(self._world.queue(entry), entry.number, at)
+        if any(entry.kind == "started" for entry in entries):
+            self._known.began_anew()
 
     def _look(self, entry: Entry, at: int) -> None:
         """A look in vain, in a tick that wrote nothing."""
@@ -190,7 +191,7 @@ class Follower:
 
     def _compare(self, queue: QueueState, chosen: list[int], expected: list[int], now: int) -> None:
         verdict = self.verdict
-        if not (self._whole or queue.name in self._settled):
+        if not self._known.of(queue):
             verdict.skipped += len(expected)
             return
         alike = sum(mine == theirs for mine, theirs in zip(chosen, expected, strict=False))
@@ -266,8 +267,8 @@ class Follower:
 
 
 def follow(entries: list[Entry], *, whole: bool = True) -> Verdict:
-    """Replay a journal that is in memory. Raises BadInput."""
-    follower = Follower(whole=whole, tally=Tally(0, 1 << 62))
+    """Replay a journal that is in memory. `whole`: it begins where the queues began. Raises BadInput."""
+    follower = Follower(known=Known(whole=whole, since=0), tally=Tally(0, 1 << 62))
     for at, together in ticks(entries):
         list(follower.take(at, together))
     return follower.verdict

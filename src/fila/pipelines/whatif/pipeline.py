@@ -97,14 +97,16 @@ def whatif(
         with described(spark, "fila whatif", say) as tell:
             return _whatif(spark, out, options, now_ms, source, tell)
     except PySparkException as error:
-        raise PipelineError(_told(error)) from error
+        raise _refusal(error) from error
 
 
-def _told(error: PySparkException) -> str:
+def _refusal(error: PySparkException) -> PipelineError:
     """What a replay refuses is an error of Python in a task: its last line says it."""
     lines = [line.strip() for line in str(error).splitlines()]
     refused = [line.partition("BadInput: ")[2] for line in lines if "errors.BadInput: " in line]
-    return refused[0] if refused else f"Spark stopped: {next((line for line in lines if line), 'no reason given')}"
+    if refused:
+        return BadInput(refused[0])
+    return PipelineError(f"Spark stopped: {next((line for line in lines if line), 'no reason given')}")
 
 
 def _whatif(spark: SparkSession, out: str, options: Options, now_ms: int, source: Source, say: Say) -> Findings:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fila.pipelines.whatif.changes import Changes
 from fila.pipelines.whatif.entries import COLUMNS, DAY_NS, Entry, Hold, entry, ticks
 from fila.pipelines.whatif.follow import Follower, Verdict
+from fila.pipelines.whatif.known import Known
 from fila.pipelines.whatif.simulate import Simulation
 from fila.pipelines.whatif.tally import Row, Tally
 
@@ -46,6 +47,10 @@ class Plan:
             return self.last_ns
         return min(self.last_ns, (int(part.partition(":")[2]) + 1) * DAY_NS - 1)
 
+    def begin_of(self, part: str) -> int:
+        """The first moment of a part."""
+        return max(self.first_ns, int(part.partition(":")[2]) * DAY_NS) if self.by_day else self.first_ns
+
     def is_whole(self, part: str) -> bool:
         """Whether the queues of a part began with it."""
         return self.complete and (not self.by_day or int(part.partition(":")[2]) == self.first_ns // DAY_NS)
@@ -57,7 +62,8 @@ def replay(plan: Plan, part: str, entries: Iterable[Entry]) -> Generator[tuple[s
     def tally() -> Tally:
         return Tally(plan.first_ns, plan.window_ns)
 
-    follower = Follower(whole=plan.is_whole(part), tally=tally())
+    known = Known(whole=plan.is_whole(part), since=plan.begin_of(part))
+    follower = Follower(known=known, tally=tally())
     everyone: dict[str, Follower | Simulation] = {RECORDED: follower, MODEL: Simulation(Changes(), tally())}
     if not plan.changes.none:
         everyone[WHATIF] = Simulation(plan.changes, tally())
