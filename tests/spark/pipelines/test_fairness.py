@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from fila import Client
 from fila.client import journal as client_journal
 from fila.pipelines.errors import BadInput
-from fila.pipelines.fairness import history, shares
+from fila.pipelines.fairness import history, shares, slices
 from fila.pipelines.fairness import waits as waiting
 from fila.pipelines.fairness.analysis import analyse
 from fila.pipelines.fairness.shares import Span
@@ -231,6 +231,36 @@ def test_messages_of_a_queue_that_is_made_anew_end_with_their_own_queue(spark):
         ("m10", 15 * S, True),
         ("m20", 30 * S, False),
     ]
+
+
+def test_sums_are_the_same_however_the_history_is_sliced_and_no_window_is_over_a_whole_queue(spark, monkeypatch):
+    story = flooded()
+    story.tell(3.5, "consumers", count=0)
+    story.tell(12.5, "consumers", count=2)
+    story.tell(31, "counted", count=1)  # which is wrong
+    told = story.frame(spark)
+    steps = history.steps(told).persist()
+    stays = history.stays(steps, told, 40 * S).persist()
+
+    def found():
+        waited = waiting.waits(stays, steps, told)
+        books, mismatched = history.balance(told)
+        plans = [frame._jdf.queryExecution().optimizedPlan().toString() for frame in (waited, books)]
+        return [sorted(map(tuple, frame.collect())) for frame in (waited, books, mismatched)], plans
+
+    in_one, _ = found()
+    monkeypatch.setattr(slices, "ENTRIES", 7)
+    monkeypatch.setattr(slices, "LENGTH_NS", S // 3)
+    in_many, plans = found()
+    assert in_many == in_one
+    assert len(in_one[2]) == 1
+    for plan in plans:
+        windows = [line for line in plan.splitlines() if "windowspecdefinition(queue" in line]
+        assert windows
+        rows_of_slices = ("net#", "busy#", "begins#", "nobody#", "idle#")
+        for line in windows:
+            of_queue = line.rpartition("], [")[0].rpartition("], [")[2]
+            assert "slice#" in of_queue or "key#" in of_queue or any(name in line for name in rows_of_slices), line
 
 
 def test_a_live_broker_is_read_and_accounted_for(spark, tmp_path):

@@ -9,6 +9,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from fila.pipelines.fairness import slices
+
 COLUMNS = {
     **dict.fromkeys(("seq", "at_ns"), "bigint"),
     **dict.fromkeys(("kind", "queue", "fairness_key"), "string"),
@@ -153,19 +155,21 @@ def balance(journal: DataFrame) -> tuple[DataFrame, DataFrame]:
     came, went = F.col("enqueued") + F.col("moved_in"), F.lit(0)
     for name in (*_LEFT, "deleted"):
         went = went + F.col(name)
-    in_order = Window.partitionBy("queue").orderBy("seq")
-    whole = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    running = entries.withColumn("so_far", F.sum(came - went).over(in_order))
-    running = running.withColumn(
-        "base", F.first(F.col("counted") - F.col("so_far"), ignorenulls=True).over(whole)
-    ).withColumn("base", F.coalesce("base", F.lit(0)))
-    mismatched = running.where("counted is not null and counted != base + so_far").select(
-        "queue", "seq", "counted", (F.col("base") + F.col("so_far")).alias("expected")
+    in_order = Window.partitionBy("queue", slices.SLICE).orderBy("seq")
+    running = slices.with_sums_before(slices.by_number(entries), {"net": came - went})
+    running = running.withColumn("so_far", F.col("net_before") + F.sum(came - went).over(in_order))
+    counted = running.where("counted is not null").select("queue", "seq", "counted", "so_far")
+    base = counted.groupBy("queue").agg(F.min_by(F.col("counted") - F.col("so_far"), "seq").alias("base"))
+    expected = F.col("base") + F.col("so_far")
+    mismatched = (
+        counted.join(base, "queue")
+        .where(F.col("counted") != expected)
+        .select("queue", "seq", "counted", expected.alias("expected"))
     )
-    sums = running.groupBy("queue").agg(
-        F.first("base").alias("held_before"),
-        *(F.sum(name).alias(name) for name in ("enqueued", "moved_in", *_LEFT, "deleted")),
+    sums = entries.groupBy("queue").agg(
+        *(F.sum(name).alias(name) for name in ("enqueued", "moved_in", *_LEFT, "deleted"))
     )
+    sums = sums.join(base, "queue", "left").withColumn("held_before", F.coalesce("base", zero)).drop("base")
     return sums.withColumn("holds", F.col("held_before") + came - went), mismatched
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
+from fila.pipelines.fairness import slices
 from fila.pipelines.fairness.history import DELAYED, LEASED, READY
 
 WAIT_CAUSES = ("delay", "no_consumer", "throttle", "fair_share")
@@ -90,6 +91,7 @@ def _held(ready: DataFrame, holdups: DataFrame, last: DataFrame) -> DataFrame:
     ]
     in_order = Window.partitionBy(*_KEY).orderBy("at_ns", "side", "held", "from_seq")
     timed = reduce(DataFrame.unionByName, [changes, *probes]).withColumn("now_held", F.sum("held").over(in_order))
+    timed = timed.withColumn("lasted", _lasted(in_order))
     so_far = _so_far(timed, {"held": F.col("now_held") > 0}, in_order).where("from_seq is not null")
     return so_far.groupBy(*_KEY, "from_seq").agg(F.sum(F.col("held") * F.col("side")).alias("held"))
 
@@ -109,15 +111,22 @@ def _by_queue(ready: DataFrame, steps: DataFrame, journal: DataFrame) -> DataFra
         _probe(ready.where(F.col("throttled").isNull()), since, F.col("from_seq"), side=0, idle_side=-1),
         _probe(ready, F.col("to_ns"), ends, side=1, idle_side=1),
     ]
-    in_order = Window.partitionBy("queue").orderBy("at_ns", "seq")
-    timed = reduce(DataFrame.unionByName, [changes, *probes]).withColumns(
+    in_order = Window.partitionBy("queue", slices.SLICE).orderBy("at_ns", "seq")
+    sliced = slices.by_time(reduce(DataFrame.unionByName, [changes, *probes]))
+    sliced = slices.with_sums_before(slices.with_neighbours(sliced, "consumers"), {"busy": F.col("busy")})
+    now_there = F.coalesce(F.last("consumers", ignorenulls=True).over(in_order), "consumers_before", F.lit(0))
+    timed = sliced.withColumns(
         {
-            "now_busy": F.sum("busy").over(in_order),
-            "now_there": F.coalesce(F.last("consumers", ignorenulls=True).over(in_order), F.lit(0)),
+            "now_busy": F.col("busy_before") + F.sum("busy").over(in_order),
+            "now_there": now_there,
+            "lasted": _lasted(in_order, F.col("next_ns")),
         }
     )
     there = F.col("now_there") > 0
-    so_far = _so_far(timed, {"nobody": ~there, "idle": there & (F.col("now_busy") == 0)}, in_order)
+    states = {"nobody": ~there, "idle": there & (F.col("now_busy") == 0)}
+    timed = slices.with_sums_before(timed, {name: _length(holds) for name, holds in states.items()})
+    so_far = _so_far(timed, states, in_order)
+    so_far = so_far.withColumns({name: F.col(name) + F.col(f"{name}_before") for name in states})
     return (
         so_far.where("from_seq is not null")
         .groupBy("queue", "from_seq")
@@ -159,9 +168,18 @@ def _probe(stays: DataFrame, at_ns: Column, seq: Column, *, side: int, idle_side
 
 def _so_far(timed: DataFrame, states: dict[str, Column], in_order: WindowSpec) -> DataFrame:
     """Of each state, for how long it has held before each row."""
-    lasted = F.coalesce(F.lead("at_ns").over(in_order) - F.col("at_ns"), F.lit(0))
     # Up to but without each row: what lasts from it on is not yet over there.
     until = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    held = {name: F.when(holds, F.col("lasted")).otherwise(0) for name, holds in states.items()}
-    sums = {name: F.coalesce(F.sum(length).over(until), F.lit(0)) for name, length in held.items()}
-    return timed.withColumn("lasted", lasted).withColumns(sums)
+    sums = {name: F.coalesce(F.sum(_length(holds)).over(until), F.lit(0)) for name, holds in states.items()}
+    return timed.withColumns(sums)
+
+
+def _lasted(in_order: WindowSpec, end: Column | None = None) -> Column:
+    """From each row to the next one, or to the end where there is none."""
+    following = F.lead("at_ns").over(in_order)
+    following = following if end is None else F.coalesce(following, end)
+    return F.coalesce(following - F.col("at_ns"), F.lit(0))
+
+
+def _length(holds: Column) -> Column:
+    return F.when(holds, F.col("lasted")).otherwise(0)
