@@ -170,7 +170,7 @@ def test_nothing_changes_with_the_day_and_where_the_journal_is(spark, rows, tmp_
     """Midnight is in the middle. What is told again on the second day is what was so at the end of the first."""
     first = rows[0]["at_ns"]
     restart = max(row["at_ns"] for row in rows if row["kind"] == "started")
-    middle = sorted(row["at_ns"] for row in rows if row["at_ns"] < restart)[len(rows) // 4]
+    middle = sorted(row["at_ns"] for row in rows if row["at_ns"] < restart)[len(rows) // 2]
     shift = (first // DAY_NS + 1) * DAY_NS - middle
 
     def moved(row):

@@ -9,6 +9,7 @@ reproduction   one row for each part: how far the scheduler chose again what it 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -26,7 +27,7 @@ from fila.pipelines.progress import Say, described
 from fila.pipelines.runs import Manifest, Runs
 from fila.pipelines.whatif import parts, replay
 from fila.pipelines.whatif.changes import Changes
-from fila.pipelines.whatif.entries import COLUMNS
+from fila.pipelines.whatif.entries import COLUMNS, DAY_NS
 from fila.pipelines.whatif.tally import STEPS
 
 _WINDOWS = 60
@@ -152,6 +153,7 @@ def _write(
     if whole.last_seq - whole.first_seq + 1 != whole.entries:
         missing = whole.last_seq - whole.first_seq + 1 - whole.entries
         raise BadInput(f"{missing:,} entries of the journal are missing: a replay needs all of them, of all queues")
+    _check_days(entries)
     span, window_ns = parts.Span(whole.first, whole["last"]), _window_ns(whole["last"] + 1 - whole.first, options)
     plan = replay.Plan(options.changes, span.first_ns, span.last_ns, window_ns, options.by_day, whole.first_seq == 1)
     say("finding what can be replayed apart")
@@ -180,6 +182,18 @@ def _write(
         "reproduction": _reproduction(tables["reproduction"]),
         "queues": _queues(tables["queues"]),
     }
+
+
+def _check_days(entries: DataFrame) -> None:
+    """Raises BadInput where days do not follow each other. Inside a day the replay notices itself."""
+    day = F.call_function("div", F.col("at_ns"), F.lit(DAY_NS).cast("bigint")).alias("day")
+    found = entries.groupBy(day).agg(F.min("seq").alias("first"), F.max("seq").alias("last")).orderBy("day").collect()
+    for before, after in pairwise(found):
+        if before.last > after.first:
+            raise BadInput(
+                f"the broker's clock went back by a day or more after entry {after.first}, as it may when a broker is "
+                "started: what came before cannot be replayed together with what came after"
+            )
 
 
 def _map_in_arrow(rows: DataFrame, function: Callable[[Any], Any], schema: str) -> DataFrame:
