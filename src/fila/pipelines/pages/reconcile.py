@@ -35,6 +35,10 @@ _SHOWN = 12
 _STACKS = 8
 _TRUST_STEPS = 20
 _TRUST_STEP_BP = BP // _TRUST_STEPS
+_DAYS = 60
+"""So many days with runs are shown side by side."""
+Trend = list[dict[str, Any]]
+"""For each day with runs what was said at its end, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +127,21 @@ def _counts(*parts: DataFrame) -> dict[str, Counter[tuple[str | None, str | None
     return found
 
 
+def trend(before: Trend, as_of_ms: int, statuses: Mapping[str, int]) -> Trend:
+    """What was said on earlier days, and now. A run keeps it for the next one, so that none reads the others."""
+    day = datetime.fromtimestamp(as_of_ms / 1000, UTC).date().isoformat()
+    judged = sum(statuses[str(status)] for status in _LOOKS if not str(status).endswith("DATA"))
+    now = {"day": day, "judged": judged}
+    now |= {str(status): statuses[str(status)] for status in (Status.MATCHED, Status.AFFILIATE_OVERCLAIMED)}
+    return [*(each for each in before if each["day"] != day), now][-_DAYS:]
+
+
 def render(
-    shown: Figures, refused: Mapping[str, Mapping[str, int]], quarantined: Mapping[str, str], intent: Intent
+    shown: Figures,
+    refused: Mapping[str, Mapping[str, int]],
+    quarantined: Mapping[str, str],
+    days: Trend,
+    intent: Intent,
 ) -> str:
     """The page. `refused` are rows, by input and reason; `quarantined` are files that were left out, with why."""
     parts = _mix(shown.statuses)
@@ -195,6 +212,11 @@ def render(
             half=True,
         ),
     ]
+    if len(days) > 1:
+        about = (
+            "Of all reports that could be held against a platform by then, in percent, as said at the end of each day."
+        )
+        sections.insert(1, html.section("Day by day", about, _trend_plot(days)))
     if quarantined:
         table = html.table(("file", "reason"), sorted(quarantined.items()))
         about = "They could not be used. The next run tries them again."
@@ -280,6 +302,16 @@ def _worst_plot(worst: Sequence[dict[str, Any]]) -> str:
 def _worst_text(row: dict[str, Any]) -> str:
     steps, over, reports, trust = (row[name] for name in ("steps_bp", "affiliate_overclaimed", "reports", "trust_bp"))
     return f"{steps / 100:,.0f} · {over:,} of {reports:,} overclaimed · trust {trust / BP:.2f}"
+
+
+def _trend_plot(days: Trend) -> str:
+    drawn = []
+    for status in (Status.MATCHED, Status.AFFILIATE_OVERCLAIMED):
+        name, colour = _LOOKS[status]
+        shares = [100 * each[str(status)] / each["judged"] if each["judged"] else None for each in days]
+        drawn.append((name, colour, shares))
+    legend = html.legend([Part(name, 0, colour) for name, colour, _ in drawn], values=False)
+    return html.lines([each["day"] for each in days], drawn, max(1, -(-len(days) // 8)), top=100.0) + legend
 
 
 def _claims_table(campaigns: Sequence[dict[str, Any]]) -> str:

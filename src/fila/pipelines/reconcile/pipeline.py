@@ -114,11 +114,13 @@ class Pipeline:
                 "quarantined": intent.quarantined,
                 "rows": {name: each.summary for name, each in rows.items()},
                 "refused": {name: each.refused for name, each in rows.items()},
+                "days": before.summary.get("days", []) if before else [],
             }
             if intent.batch is None:
                 shown = self._figures(new, before, totals)
                 summary |= shown.summary
-                text = page.render(shown, summary["refused"], intent.quarantined, intent)
+                summary["days"] = page.trend(summary["days"], intent.as_of_ms, shown.statuses)
+                text = page.render(shown, summary["refused"], intent.quarantined, summary["days"], intent)
                 self.lake.files.write(f"{self.lake.out}/pages/{intent.run:06d}.html", text)
         run = self.ledger.finish(intent, before, steps.rules_text(self._settings), summary, clock_ms())
         if intent.batch is None:
