@@ -173,6 +173,12 @@ class ClientCall:
         self._end(RpcError(StatusCode.CANCELLED, "the call was cancelled here"), frames.CANCEL)
         return True
 
+    def lose(self) -> None:
+        """End the call because the connection of whoever it is made for was lost: the server may want to know."""
+        if not self._finished:
+            self._cancelled = True
+            self._end(RpcError(StatusCode.CANCELLED, "the caller is gone"), frames.CONNECT_ERROR)
+
     def done(self) -> bool:
         return self._finished
 

@@ -25,7 +25,7 @@ from fila.wire.events import (
     StreamReset,
     StreamWritable,
 )
-from fila.wire.flood import FloodGuard
+from fila.wire.flood import FloodGuard, TrustedPeer
 from fila.wire.flow_control import ReceiveWindows
 from fila.wire.frame_reader import MORE_DATA, FrameReader
 from fila.wire.frames import ConnectionFailed
@@ -57,7 +57,7 @@ class Connection:
         self.reader = FrameReader(limits, server=server)
         self.sender = Sender(self.peer, self.out)
         self._windows = ReceiveWindows(limits, self.out)
-        self._floods = FloodGuard()
+        self._floods = FloodGuard() if limits.limits_floods else TrustedPeer()
         self.control = Control(self._floods, self.out)
         self._headers = HeaderDecoder(limits.max_header_bytes)
         self._ended_by_peer = ClosedStreams()

@@ -18,3 +18,6 @@ class Limits:
     connection_window: int = 16 << 20
     #: SETTINGS_MAX_FRAME_SIZE. Larger frames are fewer frames.
     max_frame_bytes: int = 1 << 20
+    #: Whether the peer is limited in what costs it little (`flood.py`). Not where it is a part of our own program,
+    #: which passes on what many callers do.
+    limits_floods: bool = True

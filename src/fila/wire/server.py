@@ -72,6 +72,9 @@ class Quotas:
 class Server:
     """Serves methods by their path, `/package.Service/Method`, on any number of addresses."""
 
+    #: What handlers are given.
+    call_type: type[ServerCall] = ServerCall
+
     def __init__(
         self,
         methods: Mapping[str, Method],
@@ -106,15 +109,20 @@ class Server:
         self._trim_timer: asyncio.TimerHandle | None = None
         self._by_address: dict[str, set[ServerProtocol]] = {}
 
-    async def listen(self, host: str, port: int, tls: CurrentContext | None = None) -> int:
+    async def listen(self, host: str, port: int, tls: CurrentContext | None = None, *, shared: bool = False) -> int:
         """Accept connections. Returns the port. Raises OSError.
 
         Each new connection uses the TLS context that `tls` returns then, which must offer the protocol `h2` (ALPN).
+        A `shared` port is that of several processes, among which the system spreads connections.
         """
         make = self._make_protocol if tls is None else partial(self._make_tls, tls)
-        listener = await self.loop.create_server(make, host or None, port, backlog=1024)
+        listener = await self.loop.create_server(make, host or None, port, backlog=1024, reuse_port=shared or None)
         self._listeners.append(listener)
         return int(listener.sockets[0].getsockname()[1])
+
+    async def listen_unix(self, path: str) -> None:
+        """Accept connections of this machine at a path, whose folder says who may connect. Raises OSError."""
+        self._listeners.append(await self.loop.create_unix_server(self._make_protocol, path, backlog=1024))
 
     async def stop(self, grace_s: float) -> None:
         """Accept nothing new, let calls end for so long, then end them with UNAVAILABLE."""
@@ -194,7 +202,7 @@ class Server:
         return UNKNOWN_METHOD_BYTES if method is None else method.max_request_bytes
 
     def accept(self, protocol: ServerProtocol, stream: Stream, headers: Headers) -> None:
-        call = protocol.calls[stream.id] = ServerCall(self, protocol, stream, headers)
+        call = protocol.calls[stream.id] = self.call_type(self, protocol, stream, headers)
         self._calls.add(call)
 
     def call_ended(self, call: ServerCall, protocol: ServerProtocol, stream: Stream) -> None:

@@ -144,7 +144,7 @@ class ServerCall:
         if message is None:
             return EOF
         assert self._method is not None
-        return self._decoded(self._method, message)
+        return self.decoded(self._method, message)
 
     async def write(self, response: Any) -> None:
         """Send a response. Returns when it is on its way, so a slow reader slows down its handler."""
@@ -153,6 +153,20 @@ class ServerCall:
         if self._stream.outgoing:
             await self._sent()
 
+    async def peek(self) -> bytes | None:
+        """The bytes of the next request, which stays to be read; None when there is none any more."""
+        while not self._stream.messages:
+            self._check_goes_on()
+            if self._stream.remote_closed:
+                return None
+            waiter = self._read_waiter = self._server.loop.create_future()
+            await waiter
+        return self._stream.messages[0]
+
+    def serve_as(self, method: Method) -> None:
+        """Decode requests and encode responses from now on as another method does, for a handler that hands over."""
+        self._method = method
+
     def take(self) -> Any:
         """The next request, EOF after the last, or None while there is none: `on_readable` is called when there is."""
         if self._over:
@@ -160,7 +174,7 @@ class ServerCall:
         if not self._stream.messages:
             return EOF if self._stream.remote_closed else None
         assert self._method is not None
-        return self._decoded(self._method, self._taken()) if self._enter() else None
+        return self.decoded(self._method, self._taken()) if self._enter() else None
 
     def ready_to_send(self, reserve: int = 0) -> bool:
         """Whether the caller takes a response now; with `reserve`, also whether there is memory to make one of that
@@ -300,7 +314,7 @@ class ServerCall:
             message = await self._next()
             if message is None:
                 await self.abort(StatusCode.INTERNAL, "the call has no request")
-            request = self._decoded(method, message)
+            request = self.decoded(method, message)
             del message  # it is not kept beside what it was decoded to
         if method.large:
             await self.until_ready()
@@ -375,7 +389,8 @@ class ServerCall:
             return StatusCode.DEADLINE_EXCEEDED, "the deadline has passed"
         return StatusCode.UNAVAILABLE, "the server is shutting down"
 
-    def _decoded(self, method: Method, message: bytes) -> Any:
+    def decoded(self, method: Method, message: bytes) -> Any:
+        """A request of a method. Ends the call when it means nothing."""
         try:
             return method.read(message)
         except Exception as error:
