@@ -25,6 +25,7 @@ class AccessChanges(Effect):
 
     def commit(self, tick: Tick) -> None:
         tick.state.access.apply(self.changes)
+        tick.state.on_access(self.changes)
         if any(_may_limit(change) for change in self.changes):
             for queue in tick.state.queues.values():
                 if queue.record.owner:
@@ -38,14 +39,19 @@ def _may_limit(change: Change) -> bool:
 
 def plan_access(tick: Tick, command: ChangeAccess) -> None:
     """Raises InvalidArgument, or NotNow for a change that would lock everybody out."""
+    if not command.decided:
+        _check(tick, command)
+    write_changes(tick.batch, command.changes)
+    tick.add(AccessChanges(command.changes))
+
+
+def _check(tick: Tick, command: ChangeAccess) -> None:
     try:
         tick.state.access.check(command.changes, tick.now)
     except ValueError as cause:
         raise InvalidArgument(str(cause)) from cause
     except PermissionError as cause:
         raise NotNow(str(cause)) from cause
-    write_changes(tick.batch, command.changes)
-    tick.add(AccessChanges(command.changes))
 
 
 def write_changes(batch: Batch, changes: Sequence[Change]) -> None:

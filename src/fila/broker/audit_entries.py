@@ -62,6 +62,8 @@ def deleted(tick: Tick, command: DeleteQueue, messages: int) -> list[AuditRecord
 
 def configured(tick: Tick, command: SetConfig, before: str | None) -> list[AuditRecord]:
     """The limit of a throttle key, or an entry for scripts."""
+    if command.decided:
+        return []
     key, value = command.key, command.value
     if key.startswith(THROTTLE):
         told = _both("limit", before, value)
@@ -70,6 +72,8 @@ def configured(tick: Tick, command: SetConfig, before: str | None) -> list[Audit
 
 
 def access_changed(tick: Tick, command: ChangeAccess, _: None) -> list[AuditRecord]:
+    if command.decided:
+        return []
     return access_entries(tick.state.access, command.changes, command.origin, tick.now)
 
 

@@ -194,6 +194,10 @@ class Broker:
             self._engine.leave(subscription.queue.name, subscription.consumer, parting, never_sent)
             self._schedule()
 
+    def look_at_throttles(self) -> None:
+        """Somebody else has changed what a throttle allows."""
+        self._schedule()
+
     def _freed(self, subscription: Subscription) -> None:
         """A consumer can take more."""
         queue = subscription.queue

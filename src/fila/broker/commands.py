@@ -275,6 +275,8 @@ class SetConfig:
     value: str | None
     reply: Callable[[str | BrokerError | None], None]
     origin: Origin = INTERNAL
+    decided: bool = False
+    """Another worker has made the change and written it down, and this one follows"""
     size: int = 1
 
 
@@ -285,6 +287,8 @@ class ChangeAccess:
     changes: Sequence[Change]
     reply: Callable[[BrokerError | None], None]
     origin: Origin = INTERNAL
+    decided: bool = False
+    """Another worker has checked, made and written them down, and this one follows"""
     size: int = 1
 
 

@@ -241,7 +241,9 @@ def _isolation_reason(queue: QueueState) -> Reason:
 
 def _throttle_reasons(throttle: Throttle, cost: int, now: int) -> Iterator[Reason]:
     setting = f"throttle.{throttle.name}"
-    if throttle.cap is not None and throttle.in_flight >= throttle.cap:
+    if throttle.away:
+        yield Reason("throttled", f"{quoted(throttle.name)} is with another worker now", None, throttle.name, setting)
+    elif throttle.cap is not None and throttle.in_flight >= throttle.cap:
         text = f"{throttle.in_flight} messages of {quoted(throttle.name)} are in flight, {throttle.cap} are allowed"
         numbers: dict[str, float] = {"in_flight": throttle.in_flight, "max_in_flight": throttle.cap}
         yield Reason("in_flight_cap", text, None, throttle.name, setting, numbers)

@@ -21,6 +21,7 @@ from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
 from fila.core.fair_key import FairKey
 from fila.core.lane import Lane
 from fila.core.leases import Grant
+from fila.core.throttle import ThrottleManager
 from fila.core.transactions import Producer, Ranges, Transaction, in_turn
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
@@ -48,9 +49,13 @@ def recover(
     limits: LimitsConfig,
     scripting: Scripting | None = None,
     audit: AuditConfig | None = None,
+    throttles: ThrottleManager | None = None,
 ) -> BrokerState:
-    """The broker's state as of the last durable write. Raises StoreCorrupt."""
-    state = BrokerState(node, limits, scripting or Scripting(), audit)
+    """The broker's state as of the last durable write. `throttles` that are not only its own are given, without limits.
+
+    Raises StoreCorrupt.
+    """
+    state = BrokerState(node, limits, scripting or Scripting(), audit, throttles)
     try:
         state.clock_mark = int.from_bytes(store.get(Family.DEFAULT, CLOCK_KEY) or b"", "big")
         state.sequence.last = state.clock_mark

@@ -32,6 +32,7 @@ class Setting(Effect):
             tick.state.forget_setting(self.key)
         else:
             tick.state.apply_setting(self.key, self.value, tick.now)
+        tick.state.on_setting(self.key, self.value)
 
 
 def plan_setting(tick: Tick, command: SetConfig) -> str | None:

@@ -1,8 +1,9 @@
 """All that the broker has in memory."""
 
 from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
 
-from fila.auth.registry import Registry
+from fila.auth.registry import Change, Registry
 from fila.broker.audit import Audit
 from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.queue_limits import limits_of
@@ -12,7 +13,8 @@ from fila.broker.wakeups import Wakeups
 from fila.config import AuditConfig, LimitsConfig
 from fila.core.dedup import Producers
 from fila.core.errors import InvalidArgument, QueueNotFound, quoted
-from fila.core.ids import MessageIds, Sequence
+from fila.core.ids import MessageIds
+from fila.core.ids import Sequence as SequenceNumbers
 from fila.core.throttle import Limit, ThrottleManager
 from fila.core.transactions import StagedBatch, Transactions
 from fila.lua.hooks import Hooks
@@ -38,6 +40,8 @@ class BrokerState:
         "ids",
         "judging",
         "limits",
+        "on_access",
+        "on_setting",
         "placing",
         "producers",
         "queues",
@@ -49,10 +53,17 @@ class BrokerState:
         "wakeups",
     )
 
-    def __init__(self, node: int, limits: LimitsConfig, scripting: Scripting, audit: AuditConfig | None = None) -> None:
+    def __init__(
+        self,
+        node: int,
+        limits: LimitsConfig,
+        scripting: Scripting,
+        audit: AuditConfig | None = None,
+        throttles: ThrottleManager | None = None,
+    ) -> None:
         self.ids = MessageIds(node)
         self.limits = limits
-        self.sequence = Sequence()
+        self.sequence = SequenceNumbers()
         self.clock_mark = 0
         """No sequence number above this was given out yet, as far as the store knows."""
         self.queues: dict[str, QueueState] = {}
@@ -71,9 +82,13 @@ class BrokerState:
         """Its keys in their order"""
         self.access = Registry()
         """Who may do what"""
+        self.on_setting: Callable[[str, str | None], None] = _nobody
+        """Told of each entry of the configuration that was set or removed, when that is durable"""
+        self.on_access: Callable[[Sequence[Change]], None] = _nobody
+        """The same of changes of rights"""
         self.audit = Audit(audit or AuditConfig())
         """Who changed what"""
-        self.throttles = ThrottleManager()
+        self.throttles = throttles or ThrottleManager()
         self.scripts = Scripts(scripting, limits, self.config)
         self.recent = RecentRecords(RECENT_BYTES)
         self.wakeups = Wakeups()
@@ -167,3 +182,7 @@ class BrokerState:
             del self.config_keys[bisect_left(self.config_keys, key)]
         if key.startswith(THROTTLE):
             self.throttles.remove(key.removeprefix(THROTTLE))
+
+
+def _nobody(*_: object) -> None:
+    pass

@@ -70,6 +70,11 @@ class Limit:
             if not lowest <= value <= highest:  # also refuses NaN
                 raise InvalidArgument(f"a throttle's {name} must be from {lowest:g} to {highest:g}, not {value:g}")
 
+    @property
+    def capacity(self) -> float:
+        """How many tokens its bucket holds."""
+        return self.burst if self.burst is not None else max(1.0, self.rate or 1.0)
+
     @classmethod
     def parse(cls, text: str) -> "Limit":
         """Read `rate=10,burst=20,max_in_flight=5`, or `10,20`: rate and burst. Raises InvalidArgument."""
@@ -116,6 +121,15 @@ class TokenBucket:
         self._rate = round(rate * _PER_RATE)
         self._full = self._level = round(burst * _PER_TOKEN)
         self._at = now
+
+    @property
+    def level(self) -> int:
+        """What it holds, in its own small unit."""
+        return self._level
+
+    def hold(self, level: int) -> None:
+        """Hold so much from now on, as far as it fits."""
+        self._level = min(level, self._full)
 
     def change(self, rate: float, burst: float, now: int) -> None:
         """Go on at another rate with the tokens there are."""
@@ -231,6 +245,9 @@ class Throttle:
         """When those that wait will be told, as far as that is a matter of time."""
         self._manager = manager
 
+    away = False
+    """Whether another process lets its messages pass now, and this one none (`shared_throttle.py`)."""
+
     def __repr__(self) -> str:
         return f"Throttle({self.name!r}, {self.limit})"
 
@@ -300,8 +317,11 @@ class ThrottleManager:
         """The throttle of a key: the same one for as long as anybody uses it."""
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Throttle(key, self)
+            found = self._known[key] = self._make(key)
         return found
+
+    def _make(self, key: str) -> Throttle:
+        return Throttle(key, self)
 
     def find_all(self, keys: Iterable[str]) -> tuple[Throttle, ...]:
         return tuple([self.find(key) for key in keys])
@@ -314,7 +334,7 @@ class ThrottleManager:
         if limit.rate is None:
             throttle.bucket = None
         else:
-            burst = limit.burst if limit.burst is not None else max(1.0, limit.rate)
+            burst = limit.capacity
             if throttle.bucket is None:
                 throttle.bucket = TokenBucket(limit.rate, burst, now)
             else:
