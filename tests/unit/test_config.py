@@ -146,7 +146,7 @@ def test_a_bad_value_in_the_file_is_refused_even_where_a_variable_overrides_it()
 def test_an_unknown_key_is_refused_by_name_with_the_known_ones():
     message = refusal('[server]\nlisten = "x"')
     known = "listen_addr, insecure, shutdown_grace_ms, stay_awake_us, max_connections, max_peer_connections"
-    known += ", max_held_bytes, slow_turn_ms"
+    known += ", max_held_bytes, slow_turn_ms, workers, worker_port"
     assert message == f"some.toml: unknown key server.listen: expected one of {known} (did you mean listen_addr?)"
 
 

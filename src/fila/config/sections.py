@@ -51,6 +51,10 @@ class ServerConfig(Section):
     max_held_bytes: int = whole_number(64 * MIB, 4 * MIB, 64 * GIB)
     #: A turn of the event loop that takes so long is logged. 0: none is.
     slow_turn_ms: int = whole_number(100, 0, 3_600_000)
+    #: Worker processes, each with its queues and its store, behind the one address. 1: one process does all.
+    workers: int = whole_number(1, 1, 64)
+    #: The first of as many ports, one for each worker, which clients are told to use directly. 0: none.
+    worker_port: int = whole_number(0, 0, 65_535)
 
 
 @dataclass(frozen=True, slots=True)

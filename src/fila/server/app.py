@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from grpc_health.v1 import health, health_pb2
@@ -38,6 +39,7 @@ from fila.server.refusals import Refusals
 from fila.server.standard import Health, health_methods, reflection_methods
 from fila.server.status import describe_refusal
 from fila.server.streams import Streams
+from fila.server.types import Method
 from fila.settings import SettingsError
 from fila.storage.base import Storage
 from fila.storage.opening import open_store
@@ -51,6 +53,9 @@ from fila.wire.limits import Limits
 from fila.wire.memory_quota import Shares
 from fila.wire.time_slice import RoundRobin
 from fila.wire.tls_layer import TlsLayer
+
+if TYPE_CHECKING:
+    from fila.server.member import Member, Place
 
 log = structlog.get_logger(__name__)
 
@@ -86,8 +91,10 @@ class Server:
         self,
         config: Config,
         open_store: Callable[[StorageConfig], Storage] = lambda config: open_store(config, _log_migration),
+        member: "Member | None" = None,
     ) -> None:
         self._config = config
+        self._member = member
         self._open_store = open_store
         self._turns = LoopWatchdog(config.server.slow_turn_ms)
         self._certificates = Certificates(config.tls) if config.tls.enabled else None
@@ -113,7 +120,8 @@ class Server:
         for notice in store.notices:
             log.warning(notice.text, files=notice.files)
         try:
-            state = recover(store, store.node, config.limits, _scripting(config), config.audit)
+            throttles = None if self._member is None else self._member.throttles
+            state = recover(store, store.node, config.limits, _scripting(config), config.audit, throttles)
             state.audit.on_entry = log_entry
             journal = Journal(store, config.journal)
         except BaseException:
@@ -148,6 +156,8 @@ class Server:
         log.info("recovered", queues=len(state.queues), messages=waiting, seconds=seconds)
         log.info("listening", address=config.server.listen_addr, port=self.port)
         self._protected_mode.log_state()
+        if self._member is not None:
+            self._member.serving()
 
     def _has_credentials(self) -> bool:
         """Whether every caller has to show who it is."""
@@ -211,6 +221,8 @@ class Server:
         self._broker.stop()
         self._streams.stop()
         await stopped
+        if self._member is not None:
+            await self._member.stop(self._config.server.shutdown_grace_ms / 1000)
         if self._store_timer is not None:
             self._store_timer.cancel()
         if self._certificates is not None:
@@ -223,18 +235,23 @@ class Server:
         config = self._config
         self._streams = Streams()
         gate, refusals = self._gate, self._refusals
+        member = self._member
         hot = service.FilaService(self._broker, self._streams, config.limits, gate, self._telemetry.tracer)
         description = Description(config, self._protected_mode, self._certificates, self._broker)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua, gate, description.write)
         self._health = Health(HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, PRODUCERS)
         largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
-        greeting = Greeting(config, self._broker, largest)
+        greeting = Greeting(config, self._broker, largest, None if member is None else member.cluster_map)
+        reading = Reading(self._broker, gate)
         methods = {
-            **guarded(
-                HOT_SERVICE, service.methods(hot, Reading(self._broker, gate), greeting, config.limits), gate, refusals
-            ),
+            **guarded(HOT_SERVICE, service.methods(hot, reading, greeting, config.limits), gate, refusals),
             **guarded(ADMIN_SERVICE, admin.methods(slow), gate, refusals),
             **guarded(AUTH_SERVICE, auth.methods(auth.FilaAuth(self._broker, gate)), gate, refusals),
+        }
+        if member is not None:
+            methods = await self._join(member, methods, reading, greeting, largest)
+        methods = {
+            **methods,
             **health_methods(self._health),
             **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, health.SERVICE_NAME)),
         }
@@ -250,9 +267,27 @@ class Server:
         address = config.server.listen_addr
         try:
             tls = None if self._certificates is None else self._certificates.grpc
-            self.port = await self._server.listen(*split_address(address), tls)
+            self.port = await self._server.listen(*split_address(address), tls, shared=member is not None)
+            if member is not None and member.own_address:
+                address = member.own_address
+                await self._server.listen(*split_address(address), tls)
         except (OSError, ValueError) as cause:
             raise OSError(f"cannot listen on {address}: is it in use?") from cause
+
+    async def _join(
+        self, member: "Member", methods: dict[str, Method], reading: Reading, greeting: Greeting, largest: int
+    ) -> dict[str, Method]:
+        """Be one of several workers. Returns the methods for clients."""
+        from fila.server.spread import SpreadService, keeping
+
+        config, gate = self._config, self._gate
+        member.open(largest, config.server.listen_addr)
+        hot = SpreadService(self._broker, self._streams, config.limits, gate, self._telemetry.tracer)
+        member.spread(hot)
+        spread = keeping(service.methods(hot, reading, greeting, config.limits))
+        batches = guarded(HOT_SERVICE, spread, gate, self._refusals)
+        held = max(config.server.max_held_bytes, 4 * largest)
+        return await member.join(self._broker, methods, batches, held, self._turns.ended)
 
 
 def _log_migration(found: int, made: int, entries: int) -> None:
@@ -313,16 +348,37 @@ def _calm_garbage_collector() -> None:
     gc.enable()
 
 
-async def serve(config: Config) -> None:
-    """Run until SIGTERM or SIGINT."""
+async def _start_unless(server: Server, stop: asyncio.Event) -> bool:
+    """Start a worker, which waits for others, unless it is to stop before. Returns whether it has started."""
+    starting, stopping = asyncio.ensure_future(server.start()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    started = starting.done()
+    (stopping if started else starting).cancel()
+    try:
+        await starting
+    except asyncio.CancelledError:
+        log.info("stopped before it served")
+    return started
+
+
+async def serve(config: Config, place: "Place | None" = None) -> None:
+    """Run until SIGTERM or SIGINT. With a `place`, as one of several workers."""
     gc.disable()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = Server(config)
+    member = None
+    if place is not None:
+        from fila.server.member import Member
+
+        member = Member(place, stop.set)
+    server = Server(config, member=member)
     loop.add_signal_handler(signal.SIGHUP, server.renew_certificates)
-    await server.start()
+    if member is None:
+        await server.start()
+    elif not await _start_unless(server, stop):
+        return
     _calm_garbage_collector()
     server.failed.add_done_callback(lambda _: stop.set())
     await stop.wait()

@@ -15,6 +15,7 @@ from fila.broker.access import PREFIX, load_record, write_changes
 from fila.broker.audit import Audit
 from fila.broker.audit_commands import Origin
 from fila.broker.audit_entries import access_entries
+from fila.cluster.folder import store_of_rights
 from fila.core.errors import BrokerError
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
@@ -30,7 +31,7 @@ def create_admin_key(data_dir: Path) -> tuple[str, str]:
     """
     umask = os.umask(0o077)
     try:
-        store = open_found(data_dir)
+        store = open_found(store_of_rights(data_dir))
         try:
             return _create(store)
         finally:

@@ -1,5 +1,6 @@
 """What every client may know of a server: Describe and GetClusterMap. Nothing of it is about queues or messages."""
 
+from collections.abc import Callable
 from importlib.metadata import version
 
 from fila.broker.broker import Broker
@@ -20,13 +21,22 @@ MORE_BYTES = 128 * KIB
 class Greeting:
     """The handlers."""
 
-    def __init__(self, config: Config, broker: Broker, max_request_bytes: int) -> None:
+    def __init__(
+        self,
+        config: Config,
+        broker: Broker,
+        max_request_bytes: int,
+        cluster_map: Callable[[ServerCall], pb.ClusterMap] | None = None,
+    ) -> None:
+        """`cluster_map` of one worker of several, which have no transactions."""
+        self._cluster_map = cluster_map
         self._config = config
         self._broker = broker
         self._max_request_bytes = max_request_bytes
 
     async def describe(self, _: pb.DescribeRequest, __: ServerCall) -> pb.DescribeResponse:
-        features = [pb.FEATURE_CLAIMS, pb.FEATURE_TRANSACTIONS, pb.FEATURE_HOOKS]
+        features = [pb.FEATURE_CLAIMS, pb.FEATURE_HOOKS]
+        features += [pb.FEATURE_TRANSACTIONS] if self._cluster_map is None else []
         features += [pb.FEATURE_JOURNAL] if self._broker.journal.enabled else []
         return pb.DescribeResponse(
             version=version("fila"),
@@ -56,6 +66,8 @@ class Greeting:
             max_claim_messages=limits.max_claim_messages,
         )
 
-    async def get_cluster_map(self, _: pb.GetClusterMapRequest, __: ServerCall) -> pb.GetClusterMapResponse:
+    async def get_cluster_map(self, _: pb.GetClusterMapRequest, call: ServerCall) -> pb.GetClusterMapResponse:
+        if self._cluster_map is not None:
+            return pb.GetClusterMapResponse(map=self._cluster_map(call))
         member = pb.Member(id=f"{self._broker.state.ids.node:x}")  # reached where the caller has reached it
         return pb.GetClusterMapResponse(map=pb.ClusterMap(version=MAP_VERSION, members=[member], owners=[0]))

@@ -17,6 +17,9 @@ from fila.settings import SettingsError
 EXIT_FAILED, EXIT_USAGE = 1, 2
 DEFAULT_CONSOLE = "127.0.0.1:5550"
 
+WORKERS_FILE = "FILA_WORKERS"
+"""In the data directory of several workers (`fila.cluster.folder`, which one process does without)"""
+
 STORE_COMMANDS = ("backup", "restore", "check")
 """Commands about the folder of a store. Each has a help of its own."""
 
@@ -29,6 +32,7 @@ examples:
   fila-server                                       settings from fila.toml, /etc/fila/fila.toml or defaults
   fila-server --data-dir /var/lib/fila              keep messages there
   fila-server --listen 127.0.0.1:5555               serve this machine only
+  fila-server --workers 4 --data-dir data           four processes behind one address, each on a core of its own
   fila-server --console                             also the console, at http://localhost:5550/
   FILA_STORAGE__DURABILITY=fsync fila-server        survive power loss, not only a crash
 """
@@ -44,21 +48,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return store_commands.run(given[0], given[1:])
         options = _read(given)
         config = _configured(options)
-        import uvloop
-
-        from fila.server.app import serve
         from fila.telemetry import logs
 
         logs.configure(config.log)
         os.umask(0o077)  # the store is for its owner alone
         with nullcontext() if options.console is None else console_beside(config, options.console):
-            uvloop.run(serve(config))
+            return _serve(config)
     except SettingsError as error:
         return _fail(EXIT_USAGE, str(error))
     except ModuleNotFoundError as error:
         return _fail(EXIT_FAILED, f"the server needs the package {error.name}: pip install 'fila[server]'")
     except (BrokerError, OSError, ConsoleMissing) as error:
         return _fail(EXIT_FAILED, str(error))
+
+
+def _serve(config: Config) -> int:
+    if config.server.workers > 1:
+        from fila.server.workers import serve_workers
+
+        return serve_workers(config)
+    import uvloop
+
+    from fila.server.app import serve
+
+    if (Path(config.storage.data_dir) / WORKERS_FILE).exists():
+        from fila.cluster.folder import check_one
+
+        check_one(Path(config.storage.data_dir))
+    uvloop.run(serve(config))
     return 0
 
 
@@ -83,6 +100,13 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--data-dir", metavar="DIR", help="where messages are kept (default: data)")
     parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="processes that share the queues, behind the one address (default: 1). The number belongs to the data "
+        "directory",
+    )
+    parser.add_argument(
         "--console",
         nargs="?",
         const=DEFAULT_CONSOLE,
@@ -99,6 +123,11 @@ def _configured(options: argparse.Namespace) -> Config:
         config = replace(config, server=replace(config.server, listen_addr=options.listen))
     if options.insecure:
         config = replace(config, server=replace(config.server, insecure=True))
+    if options.workers is not None:
+        try:
+            config = replace(config, server=replace(config.server, workers=options.workers))
+        except ValueError as error:
+            raise SettingsError(f"--workers: {error}") from error
     if options.data_dir is not None:
         config = replace(config, storage=replace(config.storage, data_dir=options.data_dir))
     return config

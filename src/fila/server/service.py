@@ -102,8 +102,12 @@ class FilaService:
         await self._streams.serve(call, Talk(ask, lambda batch: batch.request.sequence, message_codec.write_refused))
 
     def _take_batch(self, caller: Parent | None, access: Access, batch: message_codec.Batch, reply: Reply) -> None:
-        request = batch.request
-        messages, sequence = self._read_batch(request), request.sequence
+        self._take_messages(caller, access, batch, self._read_batch(batch.request), reply)
+
+    def _take_messages(
+        self, caller: Parent | None, access: Access, batch: message_codec.Batch, messages: list[Incoming], reply: Reply
+    ) -> None:
+        sequence = batch.request.sequence
         produced = message_codec.produced(batch, messages)
         if access.restricted:
             messages = access.screen(messages)

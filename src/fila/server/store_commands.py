@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from fila.broker.journal import Journal
 from fila.broker.recovery import recover
+from fila.cluster.folder import check_one
 from fila.config import JournalConfig, LimitsConfig
 from fila.core.errors import BrokerError, StoreUnusable
 from fila.storage.backup import files_of, make_backup
@@ -45,6 +46,8 @@ def run(name: str, arguments: Sequence[str]) -> int:
     """Run a command. Returns the exit code."""
     os.umask(0o077)
     try:
+        for folder in _folders(arguments):
+            check_one(folder)
         return COMMANDS[name](arguments)
     except (BrokerError, OSError) as error:
         sys.stderr.write(f"Error: {error}\n")
@@ -53,6 +56,14 @@ def run(name: str, arguments: Sequence[str]) -> int:
         _end_line()
         sys.stderr.write("Interrupted\n")
         return EXIT_INTERRUPTED
+
+
+def _folders(arguments: Sequence[str]) -> list[Path]:
+    """Those that are named as a store."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--data-dir", type=Path)
+    known, _ = parser.parse_known_args(arguments)
+    return [] if known.data_dir is None else [known.data_dir]
 
 
 def _parser(name: str, about: str) -> argparse.ArgumentParser:

@@ -64,7 +64,8 @@ def test_commands_and_options_exist(path):
     for command in commands(path.read_text()):
         program, *words = words_of(command)
         if program == "fila-server":
-            known = {"--config", "--listen", "--insecure", "--data-dir", "--console", "--version", "--help"}
+            known = {"--config", "--listen", "--insecure", "--data-dir", "--workers", "--console", "--version"}
+            known |= {"--help"}
             if words and words[0] in STORE_COMMANDS:
                 known = {"--data-dir", "--to", "--from", "--help"}
         else:

@@ -1,0 +1,1 @@
+"""Several processes as one broker: who has which queue, and how calls reach it."""

@@ -1,0 +1,84 @@
+"""The other workers: a connection to each, and how their refusals are told to whoever has called."""
+
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from fila.wire.channel import Channel
+from fila.wire.client_call import ClientCall
+from fila.wire.limits import Limits
+from fila.wire.status import Metadata, RpcError, StatusCode
+from fila.wire.unix_channel import UnixChannel
+
+KEEPALIVE_S: Final = (5.0, 5.0)
+"""A worker that is silent for the first is asked, and given up when it does not answer within the second. Shorter than
+for clients: all that others ask of it waits."""
+
+STREAM_WINDOW: Final = 1 << 20
+CONNECTION_WINDOW: Final = (1 << 31) - 1
+"""No limit: a caller that does not read must not hold up the answers of all others. Each stream has its own window, and
+what was read for its caller is counted there (`server_connection.py`)."""
+HEADER_BYTES: Final = 64 << 10
+"""Metadata of a caller, and its certificate."""
+MAX_STREAMS: Final = 1 << 20
+"""Each caller is limited on the connection that it has itself."""
+
+
+def limits(max_message_bytes: int) -> Limits:
+    """Of connections between workers."""
+    return Limits(
+        max_message_bytes=max_message_bytes,
+        max_streams=MAX_STREAMS,
+        max_header_bytes=HEADER_BYTES,
+        stream_window=STREAM_WINDOW,
+        connection_window=CONNECTION_WINDOW,
+        limits_floods=False,
+    )
+
+
+def socket_path(folder: Path, worker: int) -> str:
+    return str(folder / str(worker))
+
+
+class WorkerAway(RpcError):
+    """A worker did not answer: it has ended, or is just starting. Whether it did what was asked is not known."""
+
+    def __init__(self, worker: int, cause: RpcError) -> None:
+        super().__init__(StatusCode.UNAVAILABLE, f"worker {worker} is away, and will be back: {cause.details()}")
+
+
+class Peers:
+    """Calls to the other workers."""
+
+    def __init__(self, folder: Path, workers: int, self_number: int, max_message_bytes: int) -> None:
+        self._channels: dict[int, Channel] = {
+            number: UnixChannel(socket_path(folder, number), limits(max_message_bytes), KEEPALIVE_S)
+            for number in range(workers)
+            if number != self_number
+        }
+
+    def ask(self, worker: int, path: str, request: bytes, timeout: float | None, metadata: Metadata) -> Awaitable[Any]:
+        """A call with one request and one response, in bytes. Raises RpcError."""
+        return self._channels[worker].unary_unary(path)(request, timeout=timeout, metadata=metadata)
+
+    def read(self, worker: int, path: str, request: bytes, timeout: float | None, metadata: Metadata) -> ClientCall:
+        """A call with one request and any number of responses."""
+        return self._channels[worker].unary_stream(path)(request, timeout=timeout, metadata=metadata)
+
+    def talk(self, worker: int, path: str, timeout: float | None, metadata: Metadata) -> ClientCall:
+        """A call with any number of each."""
+        return self._channels[worker].stream_stream(path)(timeout=timeout, metadata=metadata)
+
+    async def close(self) -> None:
+        for channel in self._channels.values():
+            await channel.close()
+
+
+def translated(worker: int, error: RpcError, details: str) -> RpcError:
+    """What the caller is told: the refusal of a worker, which has the trailer `details`, or that it is away."""
+    trailing: Sequence[tuple[str, str | bytes]] = error.trailing_metadata()
+    if any(name == details for name, _ in trailing) or error.code() is StatusCode.DEADLINE_EXCEEDED:
+        return error
+    if error.code() in {StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.INTERNAL, StatusCode.UNKNOWN}:
+        return WorkerAway(worker, error)
+    return error
