@@ -7,16 +7,21 @@
 | `sockets` | where workers reach each other; for the owner alone |
 """
 
+import fcntl
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from fila.core.errors import StoreCorrupt, StoreUnusable
+from fila.core.errors import StoreCorrupt, StoreLocked, StoreUnusable
 from fila.storage.format import write_durably
 
 WORKERS_FILE: Final = "FILA_WORKERS"
 _SOCKETS: Final = "sockets"
 _MOST_DIGITS: Final = 3
+_LOOK_S: Final = 0.05
 
 
 def workers_of(path: Path) -> int | None:
@@ -60,6 +65,25 @@ def claim(path: Path, workers: int) -> None:
         )
 
 
+@contextmanager
+def lock(path: Path, patience_s: float) -> Iterator[None]:
+    """Have a data directory to oneself while the context is open, and as long as a process lasts that is forked in it.
+
+    Waits so long: the workers of a parent that was killed are about to end. Raises StoreLocked or OSError.
+    """
+    with (path / WORKERS_FILE).open("rb") as file:
+        until = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as cause:
+                if time.monotonic() > until:
+                    raise StoreLocked(f"{path} is in use by another server") from cause
+                time.sleep(_LOOK_S)
+        yield
+
+
 def store_of_rights(path: Path) -> Path:
     """Where the store is that keys are written to while no server runs: of worker 0, whom the others follow."""
     return path if workers_of(path) is None else store_folder(path, 0)
@@ -69,9 +93,13 @@ def store_folder(path: Path, worker: int) -> Path:
     return path / f"worker-{worker}"
 
 
+def socket_folder(path: Path) -> Path:
+    return path / _SOCKETS
+
+
 def new_socket_folder(path: Path) -> Path:
     """An empty folder that nobody else may enter. Raises OSError."""
-    folder = path / _SOCKETS
+    folder = socket_folder(path)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     return folder

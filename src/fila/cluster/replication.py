@@ -28,7 +28,6 @@ from fila.auth.records import KINDS, LastUse, Record
 from fila.auth.registry import Change, Put, Registry, Remove
 from fila.broker.broker import Broker
 from fila.broker.commands import ChangeAccess, SetConfig
-from fila.cluster.routes import LEADER
 from fila.wire.client_call import ClientCall
 from fila.wire.server_call import ServerCall
 from fila.wire.status import RpcError
@@ -243,6 +242,3 @@ def _write_change(change: Change) -> list[Any]:
 def _read_change(written: list[Any]) -> Change:
     kind, name, text = written
     return Remove(KINDS[kind], name) if text is None else Put(records.read(kind, name, text))
-
-
-__all__ = ["FOLLOW", "LEADER", "Follower", "Leader"]

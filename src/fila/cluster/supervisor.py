@@ -27,6 +27,8 @@ from fila.wire.address import split_address
 
 STOP_S: Final = 10.0
 """How much longer than its own time a worker may take to stop"""
+LOCK_S: Final = 5.0
+"""How long the workers of a parent that was killed may take to end before a new one gives up"""
 PAUSES_S: Final = (0.0, 0.1, 0.5, 2.0, 5.0)
 """Before each further start of a worker that did not last"""
 LASTED_S: Final = 30.0
@@ -76,16 +78,22 @@ class Supervisor:
 
     def serve(self) -> int:
         """Until SIGTERM or SIGINT. Returns the exit code. Raises StoreUnusable or OSError."""
-        config = self._config
-        path = Path(config.storage.data_dir)
-        folder.claim(path, config.server.workers)
-        self._sockets = folder.new_socket_folder(path)
-        length = len(str(self._sockets).encode())
+        path = Path(self._config.storage.data_dir)
+        sockets = folder.socket_folder(path)
+        length = len(str(sockets).encode())
         if length > _LONGEST_FOLDER:
             raise OSError(
-                f"the path of the data directory is too long for the sockets of its workers: {self._sockets} has "
-                f"{length} bytes, {_LONGEST_FOLDER} are possible. Give a shorter one, or one relative to where you are"
+                f"the path of the data directory is too long for the sockets of its workers: {sockets} has {length} "
+                f"bytes, {_LONGEST_FOLDER} are possible. Give a shorter one, or one relative to where you are"
             )
+        folder.claim(path, self._config.server.workers)
+        with folder.lock(path, LOCK_S):
+            self._sockets = folder.new_socket_folder(path)
+            self._serve()
+        return self._code
+
+    def _serve(self) -> None:
+        config = self._config
         with _hold_port(config.server.listen_addr) as port:
             host, _ = split_address(config.server.listen_addr)
             shown = f"[{host}]" if ":" in host else host
@@ -103,7 +111,6 @@ class Supervisor:
                 self._kill()
                 os.close(self._wake)
                 os.close(wake_up)
-        return self._code
 
     def _signalled(self, number: int, _frame: object) -> None:
         if number in {signal.SIGTERM, signal.SIGINT}:

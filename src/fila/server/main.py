@@ -127,7 +127,7 @@ def _configured(options: argparse.Namespace) -> Config:
         try:
             config = replace(config, server=replace(config.server, workers=options.workers))
         except ValueError as error:
-            raise SettingsError(f"--workers: {error}") from error
+            raise SettingsError(f"--workers {str(error).partition(' = ')[2]}") from error
     if options.data_dir is not None:
         config = replace(config, storage=replace(config.storage, data_dir=options.data_dir))
     return config

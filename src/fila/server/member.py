@@ -7,8 +7,9 @@ others, then that it serves clients. The parent says that all can be reached; wh
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fila.broker.broker import Broker
 from fila.cluster.caller import PassedServer
@@ -88,7 +89,8 @@ class Member:
         """Serve the other workers, and take over what all know. Returns the methods for clients. Raises OSError."""
         place = self._place
         others = [worker for worker in range(place.workers) if worker != place.worker]
-        inner: dict[str, Method] = dict(methods)
+        knows = asyncio.Event()
+        inner = {path: _when(knows, method) for path, method in methods.items()}
         leads = place.worker == LEADER
         if leads:
             leader = Leader(broker, others)
@@ -120,6 +122,7 @@ class Member:
             await follower.synced.wait()
             asked = Asking(broker, self.throttles, place.worker, lambda: self._peers.talk(LEADER, TAKE_TURNS, None, ()))
             self._following.append(asked)
+        knows.set()
         for_clients = {path: method for path, method in inner.items() if path in methods}
         return routed({**for_clients, **batches}, Here(place.worker, place.workers, self.forwarding))
 
@@ -144,3 +147,14 @@ class Member:
             await following.stop()
         await self._server.stop(grace_s)
         await self._peers.close()
+
+
+def _when(knows: asyncio.Event, method: Method) -> Method:
+    """A method that is served as soon as this worker knows what all must know, also to other workers."""
+
+    async def handle(request: Any, call: ServerCall) -> Any:
+        if not knows.is_set():
+            await knows.wait()
+        return await method.handler(request, call)
+
+    return replace(method, handler=handle)

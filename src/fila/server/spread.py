@@ -29,7 +29,7 @@ from fila.server.access import Access
 from fila.server.service import FilaService
 from fila.server.status import write_error
 from fila.server.streams import ENDING, Encode, RefusedRequest, Reply, Talk
-from fila.server.types import Method, Methods, ServerCall
+from fila.server.types import Methods, ServerCall
 from fila.v1 import service_pb2 as pb
 from fila.wire.client_call import ClientCall
 from fila.wire.status import RpcError, StatusCode
@@ -45,7 +45,7 @@ class Kept(NamedTuple):
     request: Any
 
 
-class Streams:
+class OtherStreams:
     """The streams to other workers that one stream of a caller needs, opened when they are."""
 
     def __init__(self, forwarding: Forwarding, path: str, call: ServerCall) -> None:
@@ -124,11 +124,11 @@ class SpreadService(FilaService):
 
     async def enqueue_stream(self, _: object, call: ServerCall) -> None:
         access, caller = self._gate.of(call), self._caller(call)
-        streams = Streams(self.forwarding, _HOT + "EnqueueStream", call)
+        streams = OtherStreams(self.forwarding, _HOT + "EnqueueStream", call)
         take = partial(self._take_spread, caller, access, streams)
         await self._serve(call, streams, Talk(take, lambda kept: kept.request.request.sequence, _refuse_batch))
 
-    def _take_spread(self, caller: Any, access: Access, streams: Streams, kept: Kept, reply: Reply) -> None:
+    def _take_spread(self, caller: Any, access: Access, streams: OtherStreams, kept: Kept, reply: Reply) -> None:
         batch: message_codec.Batch = kept.request
         messages = self._read_batch(batch.request)
         workers = {self._of(message.queue) for message in messages} or {self.worker}
@@ -183,11 +183,11 @@ class SpreadService(FilaService):
 
     async def settle(self, _: object, call: ServerCall) -> None:
         access, caller = self._gate.of(call), self._caller(call)
-        streams = Streams(self.forwarding, _HOT + "Settle", call)
+        streams = OtherStreams(self.forwarding, _HOT + "Settle", call)
         take = partial(self._settle_spread, caller, access, streams)
         await self._serve(call, streams, Talk(take, lambda kept: kept.request.sequence, _refuse_settle))
 
-    def _settle_spread(self, caller: Any, access: Access, streams: Streams, kept: Kept, reply: Reply) -> None:
+    def _settle_spread(self, caller: Any, access: Access, streams: OtherStreams, kept: Kept, reply: Reply) -> None:
         request: pb.SettleRequest = kept.request
         self._check_settle(request)
         queues = {each.queue for each in request.acks} | {each.queue for each in request.nacks}
@@ -201,7 +201,7 @@ class SpreadService(FilaService):
             streams.begin(_answer(reply, self._settle_in_parts(caller, access, streams, request, workers)))
 
     async def _settle_in_parts(
-        self, caller: Any, access: Access, streams: Streams, request: pb.SettleRequest, workers: Iterable[int]
+        self, caller: Any, access: Access, streams: OtherStreams, request: pb.SettleRequest, workers: Iterable[int]
     ) -> bytes:
         parts = {worker: pb.SettleRequest(sequence=request.sequence) for worker in workers}
         for ack in request.acks:
@@ -234,7 +234,7 @@ class SpreadService(FilaService):
 
     # Both.
 
-    async def _serve(self, call: ServerCall, streams: Streams, talk: Talk) -> None:
+    async def _serve(self, call: ServerCall, streams: OtherStreams, talk: Talk) -> None:
         try:
             await self._streams.serve(call, talk)
             if streams.only_one is not None:
@@ -332,6 +332,3 @@ def keeping(methods: Methods) -> Methods:
 def _keep(read: Callable[[bytes], Any], raw: bytes) -> Any:
     request = read(raw)
     return request if isinstance(request, BrokerError | RefusedRequest) else Kept(raw, request)
-
-
-__all__ = ["Kept", "Method", "SpreadService", "keeping"]
