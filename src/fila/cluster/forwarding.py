@@ -4,12 +4,13 @@ Rules of this file:
 - A call is passed on once: what arrives on the sockets of the workers is served there and goes no further. So there are
   no circles.
 - Its deadline goes along. A caller that cancels, or is lost, ends the call at the other worker in the same way.
-- A response is read when the one before is on its way to the caller, and a request when the other worker has taken the
-  one before: nobody holds more than one message and a window of what others are slow to take.
+- A response comes when the caller takes it and there is memory for it, which is counted as the caller's; before, no
+  more than a window of it is here. A request is read when the other worker has taken the one before.
 """
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import Final, NoReturn
 
 from fila.cluster.caller import write_caller
@@ -27,6 +28,8 @@ MAP_VERSION: Final = 1
 """Placement never changes: the number of workers belongs to the data directory."""
 DETAILS: Final = "grpc-status-details-bin"
 _OURS: Final = "fila-"
+SMALL_BYTES: Final = 64 << 10
+"""A response up to here is passed on without memory being reserved for it."""
 
 
 class Forwarding:
@@ -94,7 +97,7 @@ class Forwarding:
         try:
             metadata = await there.initial_metadata()
             await call.send_initial_metadata([(key, value) for key, value in metadata if key.startswith(_OURS)])
-            while (response := await there.read()) is not EOF:
+            while (response := await there.pull(partial(_make_room, call))) is not EOF:
                 await call.write(response)
             call.set_trailing_metadata(trailers)
         except RpcError as error:
@@ -104,6 +107,11 @@ class Forwarding:
                 there.lose()
             else:
                 there.cancel()
+
+
+async def _make_room(call: ServerCall, size: int) -> None:
+    """Wait until the caller takes a response, and there is memory for one that is large."""
+    await call.until_ready(size if size > SMALL_BYTES else 0)
 
 
 async def _pass_requests(call: ServerCall, there: ClientCall) -> None:

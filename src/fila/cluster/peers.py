@@ -14,23 +14,24 @@ KEEPALIVE_S: Final = (5.0, 5.0)
 """A worker that is silent for the first is asked, and given up when it does not answer within the second. Shorter than
 for clients: all that others ask of it waits."""
 
-STREAM_WINDOW: Final = 1 << 20
+REQUEST_WINDOW: Final = 1 << 20
+RESPONSE_WINDOW: Final = 64 << 10
+"""So much of a response is here before its caller takes it."""
 CONNECTION_WINDOW: Final = (1 << 31) - 1
-"""No limit: a caller that does not read must not hold up the answers of all others. Each stream has its own window, and
-what was read for its caller is counted there (`server_connection.py`)."""
+"""No limit: a caller that does not read must not hold up the answers of all others. Each stream has its own window."""
 HEADER_BYTES: Final = 64 << 10
 """Metadata of a caller, and its certificate."""
 MAX_STREAMS: Final = 1 << 20
 """Each caller is limited on the connection that it has itself."""
 
 
-def limits(max_message_bytes: int) -> Limits:
+def limits(max_message_bytes: int, stream_window: int) -> Limits:
     """Of connections between workers."""
     return Limits(
         max_message_bytes=max_message_bytes,
         max_streams=MAX_STREAMS,
         max_header_bytes=HEADER_BYTES,
-        stream_window=STREAM_WINDOW,
+        stream_window=stream_window,
         connection_window=CONNECTION_WINDOW,
         limits_floods=False,
     )
@@ -52,7 +53,7 @@ class Peers:
 
     def __init__(self, folder: Path, workers: int, self_number: int, max_message_bytes: int) -> None:
         self._channels: dict[int, Channel] = {
-            number: UnixChannel(socket_path(folder, number), limits(max_message_bytes), KEEPALIVE_S)
+            number: UnixChannel(socket_path(folder, number), limits(max_message_bytes, RESPONSE_WINDOW), KEEPALIVE_S)
             for number in range(workers)
             if number != self_number
         }

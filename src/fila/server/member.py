@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from fila.broker.broker import Broker
 from fila.cluster.caller import PassedServer
 from fila.cluster.forwarding import MAP_VERSION, Forwarding
-from fila.cluster.peers import KEEPALIVE_S, Peers, limits, socket_path
+from fila.cluster.peers import KEEPALIVE_S, REQUEST_WINDOW, Peers, limits, socket_path
 from fila.cluster.replication import FOLLOW, Follower, Leader
 from fila.cluster.routes import LEADER
 from fila.cluster.turn_taking import TAKE_TURNS, Asking, Deciding
@@ -107,7 +107,7 @@ class Member:
                 inner[path] = Method(serve, bytes, bytes, takes_stream=True, gives_stream=True, standing=True)
         self._server = PassedServer(
             inner,
-            limits(self._max_message_bytes),
+            limits(self._max_message_bytes, REQUEST_WINDOW),
             KEEPALIVE_S,
             on_turn,
             Quotas(shares=Shares(held, held, held)),

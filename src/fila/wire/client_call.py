@@ -1,7 +1,7 @@
 """A call, as its caller sees it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fila.wire import frames, status
@@ -121,6 +121,26 @@ class ClientCall:
         if self._protocol.connection.out:
             self._protocol.flush()
         return response
+
+    async def pull(self, make_room: Callable[[int], Awaitable[None]]) -> Any:
+        """As `read`, of a message that comes when there is room for it: until then no more than a window of it is here.
+        `make_room` is told its size, if that is known.
+        """
+        stream = self._stream
+        stream.pulled = True
+        while not (stream.messages or stream.coming or self._finished):
+            waiter = self._read_waiter = self._loop.create_future()
+            await waiter
+        if not self._finished:
+            await make_room(len(stream.messages[0]) if stream.messages else stream.coming)
+        stream.pulled = False
+        if self._protocol is not None:
+            self._protocol.connection.pull(stream)
+            self._protocol.flush()
+        try:
+            return await self.read()
+        finally:
+            stream.pulled = True
 
     async def each(self, take: Callable[[Any], None]) -> None:
         """Hand each response over in the turn of the event loop in which it arrives. Returns after the last one.

@@ -147,8 +147,10 @@ class Connection:
             return
         if complete:
             self._events.append(MessageReceived(stream))
-        elif idle:
+        elif idle and not stream.pulled:
             self._make_way(stream)
+        elif idle:
+            self._events.append(MessageReceived(stream))  # of which a part is here
 
     def _end_remote(self, stream: Stream) -> None:
         if stream.content_left:
@@ -293,6 +295,11 @@ class Connection:
             due = min(due, size) if stream.messages else due
             self._windows.give_back_stream(stream, due)
             self._windows.give_back_connection(due)
+
+    def pull(self, stream: Stream) -> None:
+        """Have the rest of the message come of which a part is here."""
+        if stream.id in self.streams and not stream.messages:
+            self._make_way(stream)
 
     def _make_way(self, stream: Stream) -> None:
         """Nobody waits to read anything else: the message that is coming may be larger than the window."""

@@ -51,6 +51,7 @@ class Stream:
         "memory",
         "messages",
         "outgoing",
+        "pulled",
         "recv_window",
         "remote_closed",
         "send_window",
@@ -72,6 +73,8 @@ class Stream:
         self.in_transit = 0
         #: What still comes is thrown away.
         self.discarding = False
+        #: The reader says when it takes a message (`ClientCall.pull`): no more than a window of it comes before.
+        self.pulled = False
         #: What is left of the content-length, if there was one.
         self.content_left: int | None = None
         #: The largest message that is accepted; None: as large as the connection accepts any.
@@ -92,6 +95,11 @@ class Stream:
     @property
     def mid_message(self) -> bool:
         return self._need >= 0 or bool(self._prefix)
+
+    @property
+    def coming(self) -> int:
+        """The size of the message of which a part is here; 0 when there is none, or its length is not known yet."""
+        return max(0, self._need)
 
     @property
     def missing(self) -> int:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fila.cluster.caller import PassedServer, write_caller
-from fila.cluster.peers import KEEPALIVE_S, limits
+from fila.cluster.peers import KEEPALIVE_S, REQUEST_WINDOW, RESPONSE_WINDOW, limits
 from fila.wire.channel import Channel
 from fila.wire.method import Method
 from fila.wire.server import Server
@@ -24,9 +24,9 @@ def method(handler, **more):
 @asynccontextmanager
 async def served(methods, path):
     """A server of the socket, and a client of it."""
-    server = PassedServer(methods, limits(LARGEST))
+    server = PassedServer(methods, limits(LARGEST, REQUEST_WINDOW))
     await server.listen_unix(str(path))
-    channel = UnixChannel(str(path), limits(LARGEST), KEEPALIVE_S)
+    channel = UnixChannel(str(path), limits(LARGEST, RESPONSE_WINDOW), KEEPALIVE_S)
     try:
         yield channel
     finally:
@@ -127,6 +127,35 @@ async def test_a_call_is_looked_at_and_then_served_by_another_method(tmp_path):
         with pytest.raises(RpcError) as refused:
             await empty.read()
         assert refused.value.code() is StatusCode.INTERNAL
+
+
+async def test_a_response_comes_when_there_is_room_for_it(tmp_path):
+    """Before, no more than a window of it is here, and its size is known; others on the connection go on."""
+    sizes = [10, 300_000, 0, 70_000, 900_000]
+
+    async def count(_, call):
+        for size in sizes:
+            await call.write(bytes(size))
+
+    async def echo(request, _):
+        return request
+
+    methods = {"/s/Count": method(count, gives_stream=True), "/s/Echo": method(echo)}
+    async with served(methods, tmp_path / "socket") as channel:
+        call = channel.unary_stream("/s/Count")(b"")
+        told = []
+
+        async def room(size):
+            told.append(size)
+            for _ in range(3):
+                assert await channel.unary_unary("/s/Echo")(b"x") == b"x"
+            assert call._stream.unreturned <= RESPONSE_WINDOW
+
+        seen = []
+        while (response := await call.pull(room)) is not EOF:
+            seen.append(len(response))
+        assert seen == sizes
+        assert all(size in {0, real} for size, real in zip(told, sizes, strict=False))
 
 
 async def test_servers_share_a_port():
