@@ -9,6 +9,7 @@ inside one fairness key, and to whom.
 import shutil
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product, takewhile
@@ -76,7 +77,16 @@ from fila.storage.base import Family, Storage
 from fila.storage.memory import MemoryStorage
 from fila.storage.records import DROP_OLDEST, OVERFLOWS
 from tests.helpers.broker import MS, Driver, Recipient, incoming, messages_of, queue_record
+from tests.support.packing import chunks_of
 from tests.support.stores import DURABLE, open_named
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_lanes() -> Iterator[None]:
+    """Lanes pack after a few messages, so that every rule meets what is packed."""
+    with chunks_of(2):
+        yield
+
 
 LIMITS = LimitsConfig(
     max_payload_bytes=8, max_headers=3, max_name_bytes=12, max_key_bytes=7, max_batch_messages=5, max_queues=3

@@ -291,6 +291,8 @@ class QueueState:
                 fifo.append(seq)
             else:
                 late.setdefault(lane, []).append(seq)
+        if seqs:  # one lane, as by chance: one that grows has its turn soon
+            lanes[seqs[0] % len(seqs)].pack()
         self.ready += len(seqs) - sum(map(len, late.values()))
         for lane, older in late.items():
             self.make_many_ready(lane, sorted(older))

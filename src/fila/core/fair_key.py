@@ -188,7 +188,7 @@ class FairKey:
         room = wanted = min(budget, limit)
         while room and (lane := self.head) is not None:
             room -= lane.take(out, room)
-            if not (lane.fifo or lane.back):
+            if not (lane.fifo or lane.back or lane.packed):
                 self._retire(lane)
         return wanted - room
 
@@ -198,7 +198,7 @@ class FairKey:
             lane = self.head
             spent += self._take_one(lane, out)
             limit -= 1
-            if not (lane.fifo or lane.back):
+            if not (lane.fifo or lane.back or lane.packed):
                 self._retire(lane)
         return spent
 
@@ -248,7 +248,7 @@ class FairKey:
             limit -= count
             for throttle in throttles:
                 throttle.charge(count, cost)
-            if not (lane.fifo or lane.back):
+            if not (lane.fifo or lane.back or lane.packed):
                 heappop(lanes)
                 self._retire(lane)
             elif cap is not None and lane.oldest > cap:

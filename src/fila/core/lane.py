@@ -1,13 +1,15 @@
 """A lane: messages that wait to be delivered, of one fairness key, one priority and one set of throttles.
 
-A million messages may wait, so each costs one number of eight bytes in an array and nothing else: everything that is
-the same for many messages (queue, fairness key, priority, throttles) lives once in their lane, and what is rarely set
-(a cost other than 1) in a side table of their key (`fair_key.py`). A hundred thousand tenants may wait too, with a few
-messages each, so a key and its lane are small, and the numbers of a lane stand side by side.
+Millions of messages may wait, so each costs one number of eight bytes in an array, less in a long lane, and nothing
+else: everything that is the same for many messages (queue, fairness key, priority, throttles) lives once in their lane,
+and what is rarely set (a cost other than 1) in a side table of their key (`fair_key.py`). A hundred thousand tenants
+may wait too, with a few messages each, so a key and its lane are small, and the numbers of a lane stand side by side.
 
 Rules of this file:
 - inside one lane, a lower sequence number goes first, also for messages that come back: a retried or delayed message
   takes its old position again, before and after a restart alike;
+- in a long lane all but the newest numbers are packed (`packed.py`). While some are, `fifo` is not empty: the newest
+  number is found there;
 - messages with too many different sets of throttles share one lane for each priority, the overflow. Only there can a
   message that is held up hold up others.
 """
@@ -18,6 +20,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+from fila.core.packed import CHUNK, Packed
 from fila.core.policy import MAX_PRIORITY
 from fila.core.throttle import Throttle
 
@@ -39,6 +42,8 @@ def lane_id(priority: int, throttles: tuple[Throttle, ...]) -> LaneId:
 
 _WORTH_MOVING = 64
 """Numbers that were taken from a lane before the others are moved up."""
+LONG = 3 * CHUNK
+"""More numbers than this side by side are packed, but for the newest."""
 
 
 class Lane:
@@ -55,6 +60,7 @@ class Lane:
         "id",
         "key",
         "need",
+        "packed",
         "priority",
         "throttles",
     )
@@ -71,6 +77,8 @@ class Lane:
         self.fifo = array("Q")
         """In order, from `first` on. Empty when there are none."""
         self.first = 0
+        self.packed: Packed | None = None
+        """Older ones than those in `fifo`; None when there are none"""
         self.back: list[int] | tuple[()] = ()
         """Those that came back into the middle, as a heap."""
         self.gate: Line | None = None
@@ -81,7 +89,8 @@ class Lane:
         """When throttles held it up, for the ledger."""
 
     def __len__(self) -> int:
-        return len(self.fifo) - self.first + len(self.back)
+        count = len(self.fifo) - self.first + len(self.back)
+        return count + self.packed.size if self.packed is not None else count
 
     @property
     def key_parts(self) -> tuple[bytes, bytes]:
@@ -90,6 +99,9 @@ class Lane:
     @property
     def oldest(self) -> int:
         fifo, back = self.fifo, self.back
+        if self.packed is not None:
+            oldest = self.packed.oldest
+            return min(oldest, back[0]) if back else oldest
         return back[0] if back and (not fifo or back[0] < fifo[self.first]) else fifo[self.first]
 
     @property
@@ -110,7 +122,10 @@ class Lane:
         fifo = self.fifo
         if not fifo or seq > fifo[-1]:
             fifo.append(seq)
-        elif seq < fifo[self.first]:
+            self.pack()
+        elif self.packed is not None and seq < self.packed.oldest:
+            self.packed.prepend(seq)
+        elif self.packed is None and seq < fifo[self.first]:
             if not self.first:
                 self.first = max(8, len(fifo) // 2)  # so that a quarter is taken before the gap goes again
                 fifo[:0] = array("Q", bytes(fifo.itemsize * self.first))
@@ -128,20 +143,41 @@ class Lane:
         fifo = self.fifo
         if not fifo or fifo[-1] < seqs[0]:
             fifo.extend(seqs)
+            self.pack()
             return
         start = 0
+        if self.packed is not None:
+            start = bisect_right(seqs, self.packed.newest)
+            if start:
+                self.packed.insert(seqs[:start])
         while start < len(seqs):
             at = bisect_left(fifo, seqs[start], self.first)
             end = bisect_left(seqs, fifo[at], start) if at < len(fifo) else len(seqs)
             assert start < end, "a message waits once"
             fifo[at:at] = array("Q", seqs[start:end])
             start = end
+        self.pack()
+
+    def pack(self) -> None:
+        """Pack all but the newest when there are many."""
+        fifo, first = self.fifo, self.first
+        if len(fifo) - first <= LONG:
+            return
+        end = first + (len(fifo) - first - 1) // CHUNK * CHUNK
+        if self.packed is None:
+            self.packed = Packed(fifo[first:end])
+        else:
+            self.packed.extend(fifo[first:end])
+        del fifo[:end]
+        self.first = 0
 
     def take(self, out: list["Taken"], count: int) -> int:
         """Move the oldest messages, at most `count`, to `out` at a cost of 1 each. Returns how many."""
         fifo, first = self.fifo, self.first
         if self.back:
             return self._take_merged(out, count)
+        if self.packed is not None:
+            return self._take_packed(out, count)
         end = first + count
         if end >= len(fifo):
             count = len(fifo) - first
@@ -153,12 +189,34 @@ class Lane:
         return count
 
     def _take_merged(self, out: list["Taken"], count: int) -> int:
-        count = min(count, len(self))
-        out += [(self, self._pop(), 1) for _ in range(count)]
+        left = min(count, len(self))
+        count = left
+        while left and self.back:
+            run = self.packed.run(self.back[0]) if self.packed is not None else 0
+            seqs: Sequence[int] = self._unpack(min(run, left)) if run else (self._pop(),)
+            out += [(self, seq, 1) for seq in seqs]
+            left -= len(seqs)
+        if left:
+            self.take(out, left)
         return count
+
+    def _take_packed(self, out: list["Taken"], count: int) -> int:
+        seqs = self._unpack(count)
+        out += [(self, seq, 1) for seq in seqs]
+        return len(seqs) + self.take(out, count - len(seqs)) if len(seqs) < count else count
+
+    def _unpack(self, count: int) -> "array[int]":
+        """The oldest of those that are packed, at most `count`."""
+        assert self.packed is not None
+        seqs = self.packed.take(count)
+        if not self.packed.size:
+            self.packed = None
+        return seqs
 
     def _pop(self) -> int:
         fifo, back = self.fifo, self.back
+        if self.packed is not None:
+            return heappop(back) if back and back[0] < self.packed.oldest else self._unpack(1)[0]
         if back and (not fifo or back[0] < fifo[self.first]):
             return heappop(back)
         seq = fifo[self.first]
@@ -184,35 +242,57 @@ class Lane:
             return most
         if self.back:
             return 1
+        if self.packed is not None:
+            return min(most, self.packed.run(before))
         return min(most, bisect_right(self.fifo, before, self.first) - self.first)
 
     def waiting(self) -> list[int]:
         """All waiting messages, oldest first."""
-        return sorted([*self.fifo[self.first :], *self.back])
+        return sorted([*(self.packed or ()), *self.fifo[self.first :], *self.back])
 
     def holds(self, seq: int) -> bool:
         """Whether a message waits here."""
         fifo = self.fifo
         at = bisect_left(fifo, seq, self.first)
-        return (at < len(fifo) and fifo[at] == seq) or seq in self.back
+        if (at < len(fifo) and fifo[at] == seq) or seq in self.back:
+            return True
+        return self.packed is not None and self.packed.holds(seq)
 
     def older(self, seq: int) -> int:
         """How many of the waiting messages are older than one."""
-        return bisect_left(self.fifo, seq, self.first) - self.first + sum(back < seq for back in self.back)
+        found = bisect_left(self.fifo, seq, self.first) - self.first + sum(back < seq for back in self.back)
+        return found + self.packed.older(seq) if self.packed is not None else found
 
     def between(self, low: int, high: int, count: int, *, newest: bool = False) -> list[int]:
         """The oldest messages, or the newest, from `low` to `high`, at most `count`; the first of them first."""
-        fifo = self.fifo
-        start, end = bisect_left(fifo, low, self.first), bisect_right(fifo, high, self.first)
-        if newest:
-            found = fifo[max(start, end - count) : end].tolist()[::-1]
-        else:
-            found = fifo[start : min(end, start + count)].tolist()
+        found = self._between(low, high, count, newest=newest)
         back = [seq for seq in self.back if low <= seq <= high]
         return sorted([*found, *back], reverse=newest)[:count] if back else found
 
+    def _between(self, low: int, high: int, count: int, *, newest: bool) -> list[int]:
+        fifo, packed = self.fifo, self.packed
+        start, end = bisect_left(fifo, low, self.first), bisect_right(fifo, high, self.first)
+        if newest:
+            found = fifo[max(start, end - count) : end].tolist()[::-1]
+            if packed is not None and len(found) < count:
+                found += packed.between(low, high, count - len(found), newest=True)
+            return found
+        found = packed.between(low, high, count) if packed is not None else []
+        return found + fifo[start : min(end, start + count - len(found))].tolist()
+
     def remove(self, seqs: set[int]) -> None:
         """Take messages out that wait here. Costs what lies behind the first of them."""
+        if self.packed is not None:
+            self.packed.remove(seqs)
+            if not self.packed.size:
+                self.packed = None
+        self._remove(seqs)
+        if self.packed is not None and not self.fifo:
+            self.fifo.extend(self.packed.take_newest())
+            if not self.packed.size:
+                self.packed = None
+
+    def _remove(self, seqs: set[int]) -> None:
         fifo = self.fifo
         start, end = bisect_left(fifo, min(seqs), self.first), bisect_right(fifo, max(seqs), self.first)
         fifo[start:end] = array("Q", [seq for seq in fifo[start:end] if seq not in seqs])

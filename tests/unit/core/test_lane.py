@@ -1,12 +1,21 @@
 """Waiting messages: priority first, age second."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.core.fair_key import FairKey
 from fila.core.lane import Lane
 from fila.core.throttle import ThrottleManager
+from tests.support.packing import chunks_of
 from tests.support.scheduling import seqs
+
+
+@pytest.fixture(autouse=True, scope="module", params=[1, 2, 5, 1024])
+def chunk(request):
+    """Every rule holds wherever the packed part of a lane begins and ends."""
+    with chunks_of(request.param):
+        yield
 
 
 def taken(key, budget=10_000, limit=10_000):
