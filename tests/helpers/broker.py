@@ -29,6 +29,7 @@ from fila.broker.commands import (
 from fila.broker.engine import Engine
 from fila.broker.grants import token_text
 from fila.broker.journal import Journal
+from fila.broker.loading import load_some
 from fila.broker.queue import QueueState
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
@@ -175,13 +176,16 @@ class Driver:
         journal: JournalConfig | None = None,
         scripting: Scripting | None = None,
         audit: AuditConfig | None = None,
+        background: bool = False,
         **scheduler: int,
     ) -> None:
+        """In the background, messages of before a restart are read while the engine ticks."""
         self.store = WatchedStore(store or MemoryStorage())
         self.limits = limits or LimitsConfig()
         self.scripting = scripting or Scripting(LuaConfig(tick_ms=1000, max_time_percent=100))
         self.journaling = journal or JournalConfig(enabled=True)
         self.auditing = audit
+        self.background = background
         self.scheduler = SchedulerConfig(**scheduler)
         self.now = START
         self._numbers = 0
@@ -191,9 +195,16 @@ class Driver:
         """What a crash leaves: the store alone."""
         if store is not None:
             self.store.inner = store
-        self.state: BrokerState = recover(self.store, NODE, self.limits, self.scripting, self.auditing)
+        self.state: BrokerState = recover(
+            self.store, NODE, self.limits, self.scripting, self.auditing, background=self.background
+        )
         self.journal = Journal(self.store, self.journaling)
         self.engine = Engine(self.state, self.store, self.scheduler, self.journal)
+
+    def read_all(self) -> None:
+        """Read all messages of before the restart, some at a time."""
+        while self.state.loading:
+            load_some(self.state)
 
     def tick(self) -> None:
         self.engine.tick(self.now)

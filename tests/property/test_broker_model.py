@@ -77,14 +77,16 @@ from fila.storage.base import Family, Storage
 from fila.storage.memory import MemoryStorage
 from fila.storage.records import DROP_OLDEST, OVERFLOWS
 from tests.helpers.broker import MS, Driver, Recipient, incoming, messages_of, queue_record
-from tests.support.packing import chunks_of
+from tests.support.packing import chunks_of, reads_of
 from tests.support.stores import DURABLE, open_named
 
 
 @pytest.fixture(autouse=True, scope="module")
 def short_lanes() -> Iterator[None]:
-    """Lanes pack after a few messages, so that every rule meets what is packed."""
-    with chunks_of(2):
+    """Lanes pack after a few messages and a start reads a few at a time, so that every rule meets what is packed and
+    what is read later.
+    """
+    with chunks_of(2), reads_of(2):
         yield
 
 
@@ -301,7 +303,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.driver = Driver(self.open_store(), limits=LIMITS)
+        self.driver = Driver(self.open_store(), limits=LIMITS, background=True)
         self.queues: dict[str, Queue] = {}
         self.producers: dict[str, Producer] = {}
         self.pending: list[Pending] = []
@@ -742,6 +744,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.driver.now -= back_ms * MS
         assert all(not pending.answers for pending in self.pending)
         self.driver.restart(self.reopen_store())
+        self.driver.read_all()
         self.pending.clear()
         self.recipients.clear()
         self.measuring.clear()

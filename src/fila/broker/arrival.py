@@ -106,6 +106,9 @@ class Arrival(Effect):
         queue.large.update(self.large)
         queue.costly = queue.costly or bool(self.costs)
         tick.state.recent.add(self.records)
+        loading = tick.state.loading.get(queue.name)
+        if loading is not None:
+            loading.arrived([lane.key for lane in self.lanes], self.weights, [late[2].key for late in self.delayed])
         queue.lane_cache.end_tick()
 
     def _fill(self, tick: Tick, room: Room, count: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fila.auth.registry import Change
 from fila.broker.audit_commands import INTERNAL, Origin
+from fila.broker.calls import all_known
 from fila.broker.commands import (
     NOBODY,
     ChangeAccess,
@@ -33,6 +34,7 @@ from fila.broker.commands import (
 )
 from fila.broker.engine import Engine, Load
 from fila.broker.operators import Operators
+from fila.broker.queue import dead_letter_name
 from fila.broker.reading import Readers
 from fila.broker.records import Records
 from fila.broker.staging import Committing
@@ -138,6 +140,7 @@ class Broker:
         return await self.do(lambda reply: UpdateQueue(name, changes, reply, origin))  # type: ignore[no-any-return]
 
     async def delete_queue(self, name: str, force: bool = False, origin: Origin = INTERNAL) -> int:
+        await all_known(self, name, dead_letter_name(name))
         return await self.do(lambda reply: DeleteQueue(name, reply, force, origin))  # type: ignore[no-any-return]
 
     async def pause_queue(self, name: str, paused: bool, origin: Origin = INTERNAL) -> None:

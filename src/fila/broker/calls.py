@@ -11,6 +11,7 @@ from fila.broker.state import BrokerState
 from fila.storage.base import Storage
 
 T = TypeVar("T")
+LOOK_EVERY_S = 0.01
 
 
 class Calls(Protocol):
@@ -31,6 +32,12 @@ class Calls(Protocol):
 
     async def do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
         """Have a command done and wait for its answer. Raises what it is answered with, Overloaded or ShuttingDown."""
+
+
+async def all_known(broker: Calls, *queues: str) -> None:
+    """Wait until all messages of these queues are known: after a start, large ones are read while the broker works."""
+    while broker.ready and any(name in broker.state.loading for name in queues):  # noqa: ASYNC110  # each turn reads some
+        await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def step_by_step(steps: Steps[T]) -> T:

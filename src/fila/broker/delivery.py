@@ -151,7 +151,8 @@ def plan_delivery(tick: Tick, queue: QueueState, budget: int) -> int:
     limit = min(budget, sum(credit for _, credit in consumers), queue.ready)
     if limit <= 0:
         return tried
-    selection = queue.drr.select(limit, tick.now)
+    loading = tick.state.loading.get(queue.name)
+    selection = queue.drr.select(limit, tick.now, None if loading is None else loading.known)
     if selection.unfinished:
         tick.state.wakeups.look_again(queue)
     count = len(selection.messages)
@@ -210,7 +211,7 @@ def plan_straight(tick: Tick, arrival: Arrival) -> None:
     lane without throttles, and the consumers have room for all of it.
     """
     queue, seqs = arrival.queue, arrival.seqs
-    if queue.ready or queue.record.paused or not seqs or arrival.costs:
+    if queue.ready or queue.record.paused or not seqs or arrival.costs or queue.name in tick.state.loading:
         return
     lane = arrival.lanes[0]
     if lane.throttles or arrival.lanes.count(lane) != len(seqs):

@@ -27,6 +27,7 @@ from fila.broker.delivery import plan_deliveries
 from fila.broker.expiry import plan_expiry
 from fila.broker.extension import plan_extensions
 from fila.broker.journal import Journal
+from fila.broker.loading import load_some
 from fila.broker.lookup import Lookups
 from fila.broker.operations import OPERATIONS
 from fila.broker.producers import plan_producer_sweep
@@ -179,14 +180,15 @@ class Engine:
             return True
         if self._backoff.is_paused(now):
             return self._commands.has_clients
-        return bool(self._commands or self.state.wakeups.wanted or (self._chores and now >= self._chores_at))
+        chores = self._chores and now >= self._chores_at
+        return bool(self._commands or self.state.wakeups.wanted or self.state.loading or chores)
 
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
         wakeups = self.state.wakeups
         if self._lookups or self._commands.is_urgent or self._commands.has_clients:
             return self._backoff.stalled_until()
-        if wakeups.wanted or self._commands:
+        if wakeups.wanted or self._commands or self.state.loading:
             return self._backoff.until()
         chores_at = self._chores_at if self._chores else NEVER
         due_at = min(wakeups.due_at, chores_at, self.state.throttles.next_wakeup() or NEVER)
@@ -220,6 +222,8 @@ class Engine:
     def _tick(self, now: int, *, alone: bool) -> None:
         self._ticks += 1
         self._owed = alone
+        if self.state.loading:
+            load_some(self.state)
         tick = Tick(self.state, self._store, self._chores, now)
         commands = self._plan_alone(tick) if alone else self._plan_all(tick)
         self._handled = [type(command) for command in commands]

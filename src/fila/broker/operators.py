@@ -15,7 +15,7 @@ from typing import NamedTuple
 from fila.broker import settings
 from fila.broker.admission import check_headers
 from fila.broker.audit_commands import INTERNAL, BeginSweep, EndSweep, Origin
-from fila.broker.calls import Calls, step_by_step
+from fila.broker.calls import Calls, all_known, step_by_step
 from fila.broker.commands import Location, Purge, Redrive, Swept
 from fila.broker.dry_run import MAX_WAITING, Subject, TriedMessage, try_on
 from fila.broker.explain import Explanation, Found, explain, first_of, next_of, search
@@ -103,16 +103,18 @@ class Operators:
     ) -> settings.ConfigPage:
         return settings.find(self._state, prefix, behind, most, visible)
 
-    def list_queues(
+    async def list_queues(
         self, behind: str, most: int, visible: Callable[[str], bool] | None = None
     ) -> tuple[list[QueueSummary], bool]:
         """Queues behind a name that are visible, in the order of their names, and whether there are more."""
         queues = self._state.queues
+        await all_known(self._broker, *queues)
         names = sorted(name for name in queues if name > behind and (visible is None or visible(name)))
         return [summarize(queues[name]) for name in names[:most]], len(names) > most
 
     async def stats(self, name: str, order: KeyOrder) -> QueueStats:
         """A queue in detail. Raises QueueNotFound."""
+        await all_known(self._broker, name)
         for told in look(self._state.queue(name), order, self._broker.now()):
             if told is not None:
                 return told
@@ -121,6 +123,7 @@ class Operators:
 
     async def peek(self, name: str, query: Query, most: int) -> Seen:
         """Look at messages without taking them. Raises QueueNotFound."""
+        await all_known(self._broker, name)
         queue = self._state.queue(name)
         walk = Search(self._broker.store, queue, query, read=True)
         matches = await step_by_step(walk.next(most, EFFORT_A_CALL))
@@ -142,6 +145,7 @@ class Operators:
         return await self._sweep(name, query, sweep, Purge)
 
     async def _sweep(self, name: str, query: Query, sweep: Sweep, command: type[Redrive | Purge]) -> SweptSome:
+        await all_known(self._broker, name)
         walk = Search(self._broker.store, self._state.queue(name), query)
         if sweep.dry_run:
             count = await self._walk(walk, sweep, _count)
@@ -205,6 +209,7 @@ class Operators:
 
         Raises QueueNotFound or NoSuchMessage.
         """
+        await all_known(self._broker, queue_name)
         queue = self._state.queue(queue_name)
         if message_id:
             found = await self._find(queue, message_id)
@@ -247,6 +252,7 @@ class Operators:
     async def _try_hooks(
         self, queue: QueueState, script: str, given: Subject, next_messages: int
     ) -> list[TriedMessage]:
+        await all_known(self._broker, queue.name)
         scripts, budget = self._state.scripts, self._state.scripts.dry_run_budget
         await self._time_for_dry_runs()
         tried = scripts.try_out(queue.record, script)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from fila.broker.audit_commands import INTERNAL, Origin
-from fila.broker.calls import Calls, step_by_step
+from fila.broker.calls import Calls, all_known, step_by_step
 from fila.broker.claims import AckedClaims, ExtendedClaims, Making, check_group, find_claim
 from fila.broker.commands import AckClaims, DropGroup, ExtendClaims, MakeClaim
 from fila.broker.queue import QueueState
@@ -70,6 +70,7 @@ class Readers:
         """The claim after one; None when there is nothing to claim. Raises what `plan_claim` does."""
         if not 0 <= wanted.wait_ms <= MAX_WAIT_MS:
             raise InvalidArgument(f"wait_ms must be from 0 to {MAX_WAIT_MS}, not {wanted.wait_ms}")
+        await all_known(self._broker, wanted.queue)
         until = self._broker.now() + wanted.wait_ms * NS_PER_MS
         claim = await self._make(wanted)
         rest = LOOK_EVERY_S
@@ -149,8 +150,9 @@ class Readers:
     async def drop(self, queue: str, group: str, origin: Origin = INTERNAL) -> None:
         await self._broker.do(lambda reply: DropGroup(queue, group, reply, origin))
 
-    def floor(self, queue_name: str, group_name: str) -> Floor:
+    async def floor(self, queue_name: str, group_name: str) -> Floor:
         """Raises QueueNotFound, or InvalidArgument for a name that no group may have."""
+        await all_known(self._broker, queue_name)
         queue = self._state.queue(queue_name)
         check_group(group_name, self._state.limits)
         group = queue.groups.get(group_name) or Group(group_name)
@@ -162,6 +164,7 @@ class Readers:
         """
         if not 0 <= part < parts <= MAX_PARTS:
             raise InvalidArgument(f"part must be from 0 up to parts, which must be from 1 to {MAX_PARTS}")
+        await all_known(self._broker, queue_name)
         queue = self._state.queue(queue_name)
         walk = Search(self._broker.store, queue, query)
 

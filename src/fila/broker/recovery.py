@@ -1,16 +1,17 @@
 """Rebuilding the broker's memory from its store.
 
 One pass over each family, in an order in which each finds what it needs: queues, then what is known of single messages
-(attempts, leases, claims, delays), then the messages themselves, each going where its state says: into a grant, into
-the schedule, or into its lane. What refers to nothing any more is removed at the end.
+(attempts, leases, claims, delays), then the messages themselves (`loading.py`), each going where its state says: into a
+grant, into the schedule, or into its lane. What refers to nothing any more is removed at the end.
 """
 
-import struct
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fila.broker.access import PREFIX, load_record
-from fila.broker.queue import LARGE_BYTES, QueueState
+from fila.broker.loading import Apart, Loading, unreadable_as_corrupt
+from fila.broker.queue import QueueState
 from fila.broker.scripts import Scripting
 from fila.broker.staging import batch_of
 from fila.broker.state import BrokerState
@@ -18,8 +19,6 @@ from fila.config import AuditConfig, LimitsConfig
 from fila.core.claims import Claim, Group, Part
 from fila.core.dedup import NOWHERE
 from fila.core.errors import InvalidArgument, StoreCorrupt, StoreFailed
-from fila.core.fair_key import FairKey
-from fila.core.lane import Lane
 from fila.core.leases import Grant
 from fila.core.throttle import ThrottleManager
 from fila.core.transactions import Producer, Ranges, Transaction, in_turn
@@ -28,19 +27,20 @@ from fila.storage.base import Batch, Family, Storage
 from fila.storage.records import CommitRecord
 
 CLOCK_KEY = b"clock"
+LOADED_FIRST, LOADED_AT_LEAST = 50_000, 1_000
+"""Messages that are read before the broker serves: so many of all queues, and as many of each"""
+MANY_APART = 2_000
+"""So many leased, delayed or suspected messages of a queue are looked up: about 40 ms. If there are more, the queue is
+read whole."""
 
 
 @dataclass(slots=True)
 class _Found:
     """What the store says of single messages, before the messages themselves are seen."""
 
-    held: dict[int, tuple[Grant, int]] = field(default_factory=dict)
-    """Sequence number -> (the latest grant that lists it, attempts at that time)"""
-    due: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    """Sequence number -> (when it is due, the key that says so)"""
+    apart: defaultdict[str, Apart] = field(default_factory=lambda: defaultdict(Apart))
+    """By queue"""
     grants: list[tuple[str, Grant]] = field(default_factory=list)
-    suspects: list[tuple[QueueState, Lane, int, int]] = field(default_factory=list)
-    """Messages that are delivered alone: lane, sequence number, cost"""
 
 
 def recover(
@@ -50,13 +50,16 @@ def recover(
     scripting: Scripting | None = None,
     audit: AuditConfig | None = None,
     throttles: ThrottleManager | None = None,
+    *,
+    background: bool = False,
 ) -> BrokerState:
-    """The broker's state as of the last durable write. `throttles` that are not only its own are given, without limits.
+    """The broker's state as of the last durable write, in the background without most messages of large queues, which
+    an engine reads while it works (`loading.py`). `throttles` that are not only its own are given, without limits.
 
     Raises StoreCorrupt.
     """
     state = BrokerState(node, limits, scripting or Scripting(), audit, throttles)
-    try:
+    with unreadable_as_corrupt():
         state.clock_mark = int.from_bytes(store.get(Family.DEFAULT, CLOCK_KEY) or b"", "big")
         state.sequence.last = state.clock_mark
         state.audit.load(store)
@@ -72,10 +75,8 @@ def recover(
         _load_grants(state, store, found)
         _load_claims(state, store, found)
         _load_due(store, found)
-        _load_messages(state, store, found)
+        _load_messages(state, store, found, background=background)
         _drop_stale(found, cleanup)
-    except (ValueError, LookupError, struct.error) as cause:
-        raise StoreCorrupt("the store is damaged: it contains an entry that cannot be read") from cause
     if len(cleanup):
         with suppress(StoreFailed):  # what refers to nothing does no harm: a broker must start on a full disk too
             store.write(cleanup)
@@ -159,7 +160,7 @@ def _load_grants(state: BrokerState, store: Storage, found: _Found) -> None:
         state.sequence.last = max(state.sequence.last, number)
         found.grants.append((queue, grant))
         for seq in record.members:
-            found.held[seq] = (grant, record.attempts.get(seq, 0))
+            found.apart[queue].held[seq] = (grant, record.attempts.get(seq, 0))
 
 
 def _load_claims(state: BrokerState, store: Storage, found: _Found) -> None:
@@ -189,137 +190,38 @@ def _load_claims(state: BrokerState, store: Storage, found: _Found) -> None:
 
 def _load_due(store: Storage, found: _Found) -> None:
     for key, _ in store.scan(Family.SCHEDULED):
-        due, _, seq = keys.read_scheduled(key)
-        found.due[seq] = (due, key)
+        due, queue, seq = keys.read_scheduled(key)
+        found.apart[queue].due[seq] = (due, key)
 
 
-def _load_messages(state: BrokerState, store: Storage, found: _Found) -> None:
-    lanes: dict[keys.KeyParts, _LoadedLane] = {}
-    here: dict[bytes, _LoadedLane] = {}  # the lanes of the queue whose messages come, by the ends of their keys
-    before: bytes | None = None
-    apart = found.held.keys() | found.due.keys()
-    apart |= {seq for queue in state.queues.values() for seq in queue.suspicion}
+def _load_messages(state: BrokerState, store: Storage, found: _Found, *, background: bool) -> None:
+    """All of them, or only the first of each queue: the others while the broker works."""
+    _refuse_strangers(state, store)
     hidden = Ranges(state.transactions.hidden())
-    for key, value in store.scan(Family.MESSAGES):
-        if before is None or not key.startswith(before):
-            (before, _), _ = keys.read_message(key)
-            here = {}
-        at = len(before)
-        seq = int.from_bytes(key[at : at + keys.SEQ_BYTES], "big")
-        if hidden.starts and seq in hidden:
-            continue
-        behind = key[at + keys.SEQ_BYTES :]
-        lane = here.get(behind)
-        if lane is None:
-            lane = here[behind] = lanes[before, behind] = _LoadedLane(*_find_lane(state, (before, behind)))
-        if not value.startswith(lane.head):
-            lane.read_head(value)
-        if len(value) > LARGE_BYTES:
-            lane.queue.large.add(seq)
-        if lane.measured:
-            lane.queue.capacity.measure(seq, len(value) - len(lane.head))
-        if seq in apart:
-            lane.put_apart(seq, found)
+    first = max(LOADED_AT_LEAST, LOADED_FIRST // max(1, len(state.queues)))
+    for name, queue in state.queues.items():
+        loading = Loading(queue, store, found.apart[name], hidden)
+        more = loading.read(first)
+        if more and background and queue.capacity.limits is None and loading.read_apart(MANY_APART):
+            state.loading[name] = loading
         else:
-            lane.ready.append(seq)
-        lane.last = seq
-    newest: dict[FairKey, int] = {}
-    for lane in lanes.values():
-        lane.weigh(newest)
-    for lane in lanes.values():
-        lane.take_in()
-    for queue, home, seq, cost in found.suspects:  # after the weights of their keys are known
-        queue.come_back(home, seq, cost)
-    state.sequence.last = max(state.sequence.last, *newest.values(), 0)
+            while more:
+                more = loading.read(LOADED_FIRST)
+            state.sequence.last = max(state.sequence.last, loading.known)
+        loading.take_in_suspects()
     for name, grant in found.grants:
         if grant.members:
             listed = grant.listed
             state.queues[name].leases.add(grant)
             grant.listed = listed
-    for queue in state.queues.values():
-        queue.capacity.messages = queue.size
 
 
-class _LoadedLane:
-    """The messages of one priority of a key, gathered so that the many ordinary ones are taken in together.
-
-    Those that share weight, cost and throttles follow each other; `head` is the beginning of their records.
-    """
-
-    __slots__ = ("cost", "head", "lane", "lanes", "last", "measured", "queue", "ready", "runs", "weight")
-
-    def __init__(self, queue: QueueState, lane: Lane) -> None:
-        self.queue = queue
-        self.measured = queue.capacity.sizes is not None
-        self.lane = lane
-        self.lanes: dict[tuple[str, ...], Lane] = {(): lane}
-        """By throttle keys"""
-        self.head = b"\x00"  # begins no record
-        self.weight = self.cost = 1
-        self.last = 0
-        self.ready: list[int] = []
-        self.runs: list[tuple[Lane, int, list[int]]] = []
-        """Messages that are ready, with their lane and cost"""
-
-    def read_head(self, record: bytes) -> None:
-        self.head = codec.head_of(record)
-        self.weight, self.cost, throttle_keys = codec.read_head(self.head)
-        if self.queue.record.source:  # dead letters keep their throttle keys, but nothing holds them up
-            throttle_keys = ()
-        lane = self.lanes.get(throttle_keys)
-        if lane is None:
-            throttles = self.queue.throttles.find_all(throttle_keys)
-            lane = Lane(self.lane.key, self.lane.priority, self.lane.key_parts, throttles)
-            self.lanes[throttle_keys] = lane
-        self.lane = lane
-        self.ready = []
-        self.runs.append((lane, self.cost, self.ready))
-
-    def put_apart(self, seq: int, found: _Found) -> None:
-        """Put a message that is not in a lane where it belongs: its grant, the schedule, or the suspects."""
-        message = (self.lane, seq, self.cost)
-        grant, attempts = found.held.get(seq, (None, 0))
-        if grant is not None and attempts == self.queue.attempts.get(seq, 0):
-            grant.members[seq] = message
-            for throttle in self.lane.throttles:
-                throttle.in_flight += 1
-        elif seq in found.due:
-            self.queue.schedule.add((found.due.pop(seq)[0], seq, self.lane, self.cost))
-        elif seq in self.queue.suspicion:
-            found.suspects.append((self.queue, *message))
-            return
-        else:
-            self.ready.append(seq)
-            return
-        self.lane.key.outside_lanes += 1
-
-    def weigh(self, newest: dict[FairKey, int]) -> None:
-        """The weight of a key is that of its newest message."""
-        key = self.lane.key
-        if self.last > newest.get(key, 0):
-            newest[key] = self.last
-            key.weight = self.weight
-            cache = self.queue.lane_cache
-            cache.weighted = cache.weighted or self.weight != 1
-
-    def take_in(self) -> None:
-        for lane, cost, seqs in self.runs:
-            if cost == 1:
-                self.queue.make_many_ready(lane, seqs)
-            else:
-                for seq in seqs:
-                    self.queue.make_ready(lane, seq, cost)
-
-
-def _find_lane(state: BrokerState, key_parts: keys.KeyParts) -> tuple[QueueState, Lane]:
-    name, key_name, priority = keys.read_lane(keys.joined(key_parts))
-    queue = state.queues.get(name)
-    if queue is None:
-        raise StoreCorrupt("the store is damaged: it contains messages of an unknown queue")
-    owner = queue.keys.get(key_name)
-    if owner is None:
-        owner = queue.keys[key_name] = FairKey(key_name)
-    return queue, Lane(owner, priority, key_parts)
+def _refuse_strangers(state: BrokerState, store: Storage) -> None:
+    """Raises StoreCorrupt when there are messages of no queue."""
+    prefixes = sorted(queue.prefix for queue in state.queues.values())
+    for start, end in zip([b"", *map(keys.after, prefixes)], [*prefixes, None], strict=True):
+        if next(store.scan(Family.MESSAGES, start, end), None) is not None:
+            raise StoreCorrupt("the store is damaged: it contains messages of an unknown queue")
 
 
 def _drop_stale(found: _Found, cleanup: Batch) -> None:
@@ -327,5 +229,6 @@ def _drop_stale(found: _Found, cleanup: Batch) -> None:
         if not grant.members:
             cleanup.delete(Family.LEASES, keys.grant(name, grant.number))
             cleanup.delete(Family.LEASE_EXPIRY, keys.grant_expiry(grant.expires_at, name, grant.number))
-    for _, key in found.due.values():
-        cleanup.delete(Family.SCHEDULED, key)
+    for apart in found.apart.values():
+        for _, key in apart.due.values():
+            cleanup.delete(Family.SCHEDULED, key)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from fila.auth.registry import Change, Registry
 from fila.broker.audit import Audit
@@ -19,6 +20,9 @@ from fila.core.throttle import Limit, ThrottleManager
 from fila.core.transactions import StagedBatch, Transactions
 from fila.lua.hooks import Hooks
 from fila.storage.records import QueueRecord
+
+if TYPE_CHECKING:
+    from fila.broker.loading import Loading
 
 RECENT_BYTES = 16 << 20
 """How much of what was just written is kept for consumers that are waiting."""
@@ -40,6 +44,7 @@ class BrokerState:
         "ids",
         "judging",
         "limits",
+        "loading",
         "on_access",
         "on_setting",
         "placing",
@@ -67,6 +72,8 @@ class BrokerState:
         self.clock_mark = 0
         """No sequence number above this was given out yet, as far as the store knows."""
         self.queues: dict[str, QueueState] = {}
+        self.loading: dict[str, Loading] = {}
+        """Those whose messages are not all known yet"""
         self.placing: set[str] = set()
         """Queues with the hook `on_enqueue`, which decides the placement of a message"""
         self.judging: set[str] = set()
@@ -140,6 +147,7 @@ class BrokerState:
     def remove(self, queue: QueueState) -> None:
         """Forget a queue."""
         del self.queues[queue.name]
+        self.loading.pop(queue.name, None)
         self._link(queue, None)
         self.scripts.reserved -= self.scripts.needs(queue.record)
         self.scripts.broken.pop(queue.name, None)

@@ -75,7 +75,7 @@ class FilaAdmin:
 
     async def list_queues(self, request: pb.ListQueuesRequest, call: ServerCall) -> pb.ListQueuesResponse:
         access = self._gate.of(call)
-        found, more = self._broker.operators.list_queues(
+        found, more = await self._broker.operators.list_queues(
             request.cursor,
             min(request.limit or MAX_PAGE, MAX_PAGE),
             (lambda name: access.allows(Permission.BROWSE, Kind.QUEUE, name)) if access.restricted else None,

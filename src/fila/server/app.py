@@ -18,6 +18,7 @@ from fila.broker.engine import Engine
 from fila.broker.journal import Journal
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
+from fila.broker.state import BrokerState
 from fila.config import Config, JwtConfig, ServerConfig, StorageConfig
 from fila.core.errors import StoreUnusable
 from fila.metrics.http import CONNECTIONS, Wrap
@@ -101,6 +102,8 @@ class Server:
         self._handshake_log = HandshakeLog()
         self._protected_mode = ProtectedMode(config.server, self._has_credentials)
         self._full = False
+        self._loading = False
+        """Whether messages of before the start are still read"""
         self._store_timer: asyncio.TimerHandle | None = None
         self.port = 0
 
@@ -121,7 +124,10 @@ class Server:
             log.warning(notice.text, files=notice.files)
         try:
             throttles = None if self._member is None else self._member.throttles
-            state = recover(store, store.node, config.limits, _scripting(config), config.audit, throttles)
+            scripting = _scripting(config)
+            # The journal begins with what each queue holds.
+            background = not config.journal.enabled
+            state = recover(store, store.node, config.limits, scripting, config.audit, throttles, background=background)
             state.audit.on_entry = log_entry
             journal = Journal(store, config.journal)
         except BaseException:
@@ -151,9 +157,9 @@ class Server:
         self._watch_store()
         if self._certificates is not None:
             self._certificates.watch()
-        waiting = sum(queue.depth + len(queue.leases) for queue in state.queues.values())
         seconds = round(time.perf_counter() - began, 3)
-        log.info("recovered", queues=len(state.queues), messages=waiting, seconds=seconds)
+        self._loading = bool(state.loading)
+        log.info("recovered", queues=len(state.queues), messages=_known(state), seconds=seconds)
         log.info("listening", address=config.server.listen_addr, port=self.port)
         self._protected_mode.log_state()
         if self._member is not None:
@@ -188,6 +194,7 @@ class Server:
             self._broker.fail(lost)
         else:
             self._report_disk_space()
+            self._report_loading()
             self._follow_wall_clock()
             self._gate.look_after()
             self._refusals.look_after()
@@ -198,6 +205,13 @@ class Server:
         was_set = self._clock.adjust()
         if was_set:
             log.warning("the wall clock was set: delays and leases go on as they were", by_ms=was_set // 1_000_000)
+
+    def _report_loading(self) -> None:
+        """Log when all messages of before the start are known, if they were not at the start."""
+        state = self._broker.state
+        if self._loading and not state.loading:
+            self._loading = False
+            log.info("all messages are read", queues=len(state.queues), messages=_known(state))
 
     def _report_disk_space(self) -> None:
         """Log when producers begin to be refused because the disk is full, and when they are accepted again."""
@@ -288,6 +302,11 @@ class Server:
         batches = guarded(HOT_SERVICE, spread, gate, self._refusals)
         held = max(config.server.max_held_bytes, 4 * largest)
         return await member.join(self._broker, methods, batches, held, self._turns.ended)
+
+
+def _known(state: BrokerState) -> int:
+    """How many messages are known."""
+    return sum(queue.depth + len(queue.leases) for queue in state.queues.values())
 
 
 def _log_migration(found: int, made: int, entries: int) -> None:

@@ -83,7 +83,7 @@ class Reading:
         return pb.ExtendClaimsResponse(extended=done.extended, expired=done.expired)
 
     async def claim_floor(self, request: pb.ClaimFloorRequest, _: ServerCall) -> pb.ClaimFloorResponse:
-        floor = self._readers.floor(request.queue, request.group)
+        floor = await self._readers.floor(request.queue, request.group)
         return pb.ClaimFloorResponse(
             floor=floor.floor,
             last=floor.last,

@@ -212,6 +212,8 @@ class RocksStorage:
     def scan(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         options = ReadOptions()
         options.set_readahead_size(4 * _MIB)
+        # What is read once would take the place of what is read often.
+        options.fill_cache(False)  # type: ignore[call-arg]  # its stub has no argument
         if end is not None:
             options.set_iterate_upper_bound(end)
         source = self._families[family]
@@ -263,7 +265,7 @@ class RocksStorage:
     def _open(self, access: AccessType) -> None:
         options, _ = Options.load_latest(str(OPTIONS))
         self._set(options, _SMALL_BUFFER)
-        families = {_name(f): self._options(self._buffer_of(f)) for f in Family if f is not Family.DEFAULT}
+        families = {_name(f): self._options(f) for f in Family if f is not Family.DEFAULT}
         try:
             self._db = Rdict(str(self._path), options, column_families=families, access_type=access)
         except Exception as cause:
@@ -372,12 +374,12 @@ class RocksStorage:
     def _buffer_of(self, family: Family) -> int:
         return self._write_buffer_bytes if family is Family.MESSAGES else _SMALL_BUFFER
 
-    def _options(self, write_buffer_bytes: int) -> Options:
+    def _options(self, family: Family) -> Options:
         options = Options(raw_mode=True)
-        self._set(options, write_buffer_bytes)
+        self._set(options, self._buffer_of(family), many=family is Family.MESSAGES)
         return options
 
-    def _set(self, options: Options, write_buffer_bytes: int) -> None:
+    def _set(self, options: Options, write_buffer_bytes: int, *, many: bool = False) -> None:
         options.create_if_missing(True)
         options.create_missing_column_families(True)
         options.set_write_buffer_size(write_buffer_bytes)
@@ -396,6 +398,9 @@ class RocksStorage:
         table.set_block_size(16 << 10)  # what is delivered together stands together
         table.set_checksum_type(ChecksumType.xxh3())
         table.set_bloom_filter(10, block_based=False)
+        # Where there may be tens of millions of keys, the cache bounds what their indexes and filters take in memory.
+        table.set_cache_index_and_filter_blocks(many)
+        table.set_pin_l0_filter_and_index_blocks_in_cache(many)
         options.set_block_based_table_factory(table)
 
 
