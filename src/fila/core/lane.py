@@ -57,7 +57,6 @@ class Lane:
         "first",
         "gate",
         "holdups",
-        "id",
         "key",
         "need",
         "packed",
@@ -70,7 +69,6 @@ class Lane:
     ) -> None:
         self.key = key
         self.priority = priority
-        self.id = lane_id(priority, throttles)
         self.before, self.behind = key_parts
         """Where the store keeps the lane's messages: what stands before their numbers, and what behind."""
         self.throttles = throttles
@@ -91,6 +89,10 @@ class Lane:
     def __len__(self) -> int:
         count = len(self.fifo) - self.first + len(self.back)
         return count + self.packed.size if self.packed is not None else count
+
+    @property
+    def id(self) -> LaneId:
+        return lane_id(self.priority, self.throttles)
 
     @property
     def key_parts(self) -> tuple[bytes, bytes]:
@@ -314,9 +316,12 @@ class Overflow(Lane):
 
     def __init__(self, key: "FairKey", priority: int) -> None:
         super().__init__(key, priority, (b"", b""))
-        self.id = (priority, None)
         self.lanes: dict[int, Lane] = {}
         """Of each message, the lane that it would be in."""
+
+    @property
+    def id(self) -> LaneId:
+        return self.priority, None
 
     def throttles_of(self, seq: int) -> tuple[Throttle, ...]:
         return self.lanes[seq].throttles
