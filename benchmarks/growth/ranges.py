@@ -221,12 +221,12 @@ RANGES: tuple[Range, ...] = (
     Range(
         "keys",
         "fairness keys",
-        (10, 1_000, 100_000),
+        (10, 1_000, 100_000, 1_000_000),
         "enqueue and drain of a million messages, one of each key in turn",
         _keys,
     ),
     Range(
-        *("backlog", "pending messages", (10_000, 100_000, 1_000_000, 5_000_000)),
+        *("backlog", "pending messages", (10_000, 100_000, 1_000_000, 10_000_000, 50_000_000)),
         *("enqueue and drain of some messages beside a backlog", _backlog),
     ),
     Range(

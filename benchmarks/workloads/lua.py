@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from benchmarks import clients
 from benchmarks.clients import KEY_HEADER
@@ -12,11 +13,19 @@ from fila.core.policy import DEFAULT_KEY, Placement
 from fila.lua.hooks import Hooks
 from fila.lua.limits import HookLimits
 
+MESSAGE_ID = "018f0c5e-7a3b-7000-8000-000000000001"
 HEADERS = {"tenant": "acme", "region": "eu-central-1"}
 SCRIPT = """
 function on_enqueue(msg)
   local tenant, region = msg.headers.tenant, msg.headers.region
   return { fairness_key = tenant, weight = region == "eu-central-1" and 2 or 1 }
+end
+
+function on_failure(msg)
+  if msg.attempts >= 5 or string.find(msg.error, "invalid", 1, true) then
+    return { action = "dlq" }
+  end
+  return { action = "retry", delay_ms = 1000 * 2 ^ msg.attempts }
 end
 """
 
@@ -26,14 +35,14 @@ def _without(headers: Mapping[str, str], _size: int, _now_ns: int) -> Placement:
     return Placement(headers.get("tenant", DEFAULT_KEY), 2 if headers["region"] == "eu-central-1" else 1)
 
 
-def _calls(place: Callable[[Mapping[str, str], int, int], Placement], count: int) -> tuple[list[int], float]:
+def _calls(ask: Callable[[], object], count: int) -> tuple[list[int], float]:
     """What each call took in ns, and the processor time of all in us per call, which other processes do not add to."""
     clock = time.perf_counter_ns
     took = [0] * count
     cpu = time.thread_time_ns()
     for index in range(count):
         began = clock()
-        place(HEADERS, 1024, 0)
+        ask()
         took[index] = clock() - began
     return took, (time.thread_time_ns() - cpu) / count / 1000
 
@@ -41,14 +50,23 @@ def _calls(place: Callable[[Mapping[str, str], int, int], Placement], count: int
 def _sample(run: Run) -> Mapping[str, float]:
     count = run.scale.lua_calls
     hooks = Hooks(SCRIPT, "bench", HookLimits.of(), lambda _key: None)
-    _calls(hooks.on_enqueue, count // 10)
+    enqueue = partial(hooks.on_enqueue, HEADERS, 1024, 0)
+    failure = partial(hooks.on_failure, HEADERS, MESSAGE_ID, 1, "timeout", 0)
+    for ask in (enqueue, failure):
+        _calls(ask, count // 10)
     run.say(f"{count:,} messages without a hook")
-    without, without_cpu_us = _calls(_without, count)
+    without, without_cpu_us = _calls(partial(_without, HEADERS, 1024, 0), count)
     run.say(f"{count:,} messages with a hook")
-    took, cpu_us = _calls(hooks.on_enqueue, count)
-    if sum(hooks.enqueue_stats.failures.values()):
-        raise RuntimeError(f"the hook failed: {hooks.enqueue_stats.last_error}")
+    took, cpu_us = _calls(enqueue, count)
+    run.say(f"{count:,} failures with a hook")
+    failed, failed_cpu_us = _calls(failure, count)
+    for stats in (hooks.enqueue_stats, hooks.failure_stats):
+        if sum(stats.failures.values()):
+            raise RuntimeError(f"the hook failed: {stats.last_error}")
     return {
+        "failure_cpu_us": failed_cpu_us,
+        "failure_p50_us": percentile(failed, 50) / 1000,
+        "failure_p99_us": percentile(failed, 99) / 1000,
         "overhead_cpu_us": cpu_us - without_cpu_us,
         "overhead_us": (sum(took) - sum(without)) / count / 1000,
         "p50_us": percentile(took, 50) / 1000,
@@ -60,13 +78,19 @@ def _sample(run: Run) -> Mapping[str, float]:
 
 LUA = Workload(
     name="lua",
-    title="Lua on_enqueue",
-    setting=lambda s: f"{s.lua_calls:,} calls of a hook that reads two headers, in one process",
+    title="Lua hooks",
+    setting=lambda s: (
+        f"{s.lua_calls:,} calls of an on_enqueue that reads two headers, and of an on_failure that reads attempts and "
+        "error, in one process"
+    ),
     figures=(
         Figure("overhead_cpu_us", "more processor time per message, mean", "us", Goal("<", 8)),
         Figure("overhead_us", "more time per message, mean", "us"),
-        Figure("p50_us", "call, p50", "us"),
-        Figure("p99_us", "call, p99", "us", Goal("<", 50)),
+        Figure("p50_us", "on_enqueue, p50", "us"),
+        Figure("p99_us", "on_enqueue, p99", "us", Goal("<", 50)),
+        Figure("failure_p50_us", "on_failure, p50", "us"),
+        Figure("failure_p99_us", "on_failure, p99", "us", Goal("<", 50)),
+        Figure("failure_cpu_us", "on_failure, processor time, mean", "us"),
         Figure("without_cpu_us", "the same decision without a hook", "us"),
         Figure("ratio", "with a hook against without", "times"),
     ),
