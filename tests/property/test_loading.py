@@ -209,3 +209,15 @@ def test_a_limited_queue_is_read_whole():
     one.restart()
     assert one.queue("limited").size == 10
     assert not one.state.loading
+
+
+def test_a_dead_letter_queue_is_read_whole():
+    """Messages come to it with old numbers, also while it would be read."""
+    one = driver()
+    one.create("hard", max_attempts=1)
+    for _ in range(10):
+        one.send("hard")
+    take(one, "hard", 10, "nack")
+    one.restart()
+    assert one.queue("hard.dlq").size == 10
+    assert not one.state.loading

@@ -18,9 +18,10 @@ def chunks_of(count: int) -> Iterator[None]:
 
 @contextmanager
 def reads_of(count: int) -> Iterator[None]:
-    """Read so many messages of a queue before a start is done, and so many at a time afterwards."""
+    """Read so many messages of a queue before a start is done, and so many at a time afterwards, in turns of two."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fila.broker.recovery.LOADED_FIRST", count)
         patch.setattr("fila.broker.recovery.LOADED_AT_LEAST", count)
         patch.setattr("fila.broker.loading.LOADED_AT_ONCE", count)
+        patch.setattr("fila.broker.loading.TURN", 2)
         yield

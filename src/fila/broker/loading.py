@@ -5,10 +5,12 @@ may be fifty million of them. So a large queue is read while the broker works: t
 others some in each tick.
 
 Rules of this file:
-- messages are read in the order of their numbers, as the store was at the start. Up to which number they are known
-  says `known`; nothing newer is delivered before all are. So the order of a lane is what it always is;
-- messages that are leased, delayed or suspected are known before the broker serves, wherever they stand. Those that
-  arrive are newer than all that is read;
+- messages are read in the order of their numbers. Up to which number they are known says `known`; nothing newer is
+  delivered before all are. So the order of a lane is what it always is;
+- messages that are leased, delayed or suspected are known before the broker serves, wherever they stand. What was
+  staged then never counts as unread. So nobody else touches what is to be read;
+- no message comes to a queue with an old number while it is read: dead letters do, so their queues are read whole at
+  the start, and a redrive waits for both queues. All others are newer than what is read;
 - the weight of a key is that of its newest message, whichever is read first;
 - whoever needs all messages of a queue waits until they are known (`calls.all_known`), as he would for a start that
   reads them all.
@@ -34,6 +36,8 @@ from fila.storage.base import Family, Storage
 
 LOADED_AT_ONCE = 1_000
 """Messages that are read in one tick: about 1 ms, or 5 ms where each has a key of its own"""
+TURN = 20
+"""For so many ticks the same queue is read, with one scan of the store, which reads some megabytes ahead"""
 FINAL = 1 << 64
 """Newer than any message"""
 
@@ -54,10 +58,12 @@ class Apart:
 class Loading:
     """The messages of one queue that are still to be read."""
 
-    __slots__ = ("_apart", "_hidden", "_messages", "_newest", "_plain", "_store", "known", "queue")
+    __slots__ = ("_apart", "_end", "_hidden", "_messages", "_newest", "_plain", "_store", "known", "queue", "turn")
 
     def __init__(self, queue: QueueState, store: Storage, apart: Apart, hidden: Ranges) -> None:
         self.queue = queue
+        self.turn = TURN
+        """For how many ticks it is read yet before it is the turn of others"""
         self.known = 0
         """The newest message that was read in its order"""
         self._store = store
@@ -68,15 +74,29 @@ class Loading:
         self._plain: dict[bytes, Lane] = {}
         """Lanes without throttles, by the ends of the keys of their messages. Such a lane is right while messages wait
         in it: what is usual goes there at once."""
-        self._messages = store.scan(Family.MESSAGES, queue.prefix, keys.after(queue.prefix))
+        self._end = keys.after(queue.prefix)
+        self._messages: Iterator[tuple[bytes, bytes]] | None = None
 
     def read(self, most: int) -> bool:
         """Read some more. Returns whether there may be others. Raises ValueError, struct.error or StoreFailed."""
+        if self._messages is None:
+            start = keys.message((self.queue.prefix, b""), self.known + 1)
+            self._messages = self._store.scan(Family.MESSAGES, start, self._end)
         found = list(islice(self._messages, most))
         self._take_in(found, self._apart.met)
         if found:
             _, self.known = keys.read_message(found[-1][0])
         return len(found) == most
+
+    def go_on_later(self, last: int) -> None:
+        """Leave the rest to `load_some`: what is not newer than `last`."""
+        self._end = keys.message((self.queue.prefix, b""), last + 1)
+        self.rest()
+
+    def rest(self) -> None:
+        """Let go of the store until it is this queue's turn again."""
+        self._messages = None
+        self.turn = TURN
 
     def read_apart(self, most: int) -> bool:
         """Read those that may not be in their lanes, wherever they stand, unless there are too many. Returns whether
@@ -230,15 +250,16 @@ class _Lane:
 
 
 def load_some(state: BrokerState) -> None:
-    """Read some more of the first queue that is not known whole; then it is the turn of the others. Between ticks.
-
-    Raises StoreCorrupt or StoreFailed.
-    """
-    name = next(iter(state.loading))
-    loading = state.loading.pop(name)
+    """Read some more of the queue whose turn it is. Between ticks. Raises StoreCorrupt or StoreFailed."""
+    name, loading = next(iter(state.loading.items()))
     with unreadable_as_corrupt():
-        if loading.read(LOADED_AT_ONCE):
-            state.loading[name] = loading
+        more = loading.read(LOADED_AT_ONCE)
+    loading.turn -= 1
+    if not more or not loading.turn:
+        del state.loading[name]
+    if more and not loading.turn:
+        loading.rest()
+        state.loading[name] = loading
     state.wakeups.want(loading.queue)
 
 

@@ -131,7 +131,7 @@ class Operators:
 
     async def redrive(self, name: str, query: Query, sweep: Sweep) -> SweptSome:
         """Send dead letters back to their queue. Raises QueueNotFound, InvalidArgument or NotNow."""
-        source_of(self._state, self._state.queue(name))
+        await all_known(self._broker, source_of(self._state, self._state.queue(name)).name)
         return await self._sweep(name, query, sweep, Redrive)
 
     async def purge(self, name: str, query: Query, sweep: Sweep, any_queue: bool) -> SweptSome:

@@ -202,7 +202,9 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found, *, backgro
     for name, queue in state.queues.items():
         loading = Loading(queue, store, found.apart[name], hidden)
         more = loading.read(first)
-        if more and background and queue.capacity.limits is None and loading.read_apart(MANY_APART):
+        late = background and queue.capacity.limits is None and not queue.record.source
+        if more and late and loading.read_apart(MANY_APART):
+            loading.go_on_later(state.sequence.last)
             state.loading[name] = loading
         else:
             while more:
