@@ -1,0 +1,134 @@
+"""Whoever needs all messages of a queue waits while they are read after a start; nobody else does."""
+
+import asyncio
+
+import pytest
+
+from fila.broker.broker import Broker
+from fila.broker.engine import Engine
+from fila.broker.journal import Journal
+from fila.broker.operators import Sweep
+from fila.broker.reading import Wanted
+from fila.broker.recovery import recover
+from fila.broker.search import Query
+from fila.broker.stats import KeyOrder
+from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
+from fila.core.errors import StoreCorrupt
+from fila.storage import codec, keys
+from fila.storage.base import Batch, Family
+from tests.helpers.broker import NODE, Driver
+from tests.support.packing import reads_of
+
+PENDING = 50
+OFF = JournalConfig(enabled=False)
+
+
+def restarted(scenario, damage=None):
+    """Run a scenario with a broker that has just started and knows two messages of each queue."""
+    before = Driver(journal=OFF)
+    before.create("q", max_attempts=1)
+    for _ in range(PENDING + 1):
+        before.send("q", b"body")
+    consumer = before.join("q", 1)
+    before.settle_down()
+    (taken,) = consumer.take()
+    before.nack("q", taken.id, token=taken.token)  # one is dead
+    before.leave(consumer)
+    before.settle_down()
+    if damage is not None:
+        damage(before)
+
+    async def run():
+        with reads_of(2):
+            state = recover(before.store, NODE, LimitsConfig(), background=True)
+            engine = Engine(state, before.store, SchedulerConfig(), Journal(before.store, OFF))
+            broker = Broker(engine, before.store, lambda: before.now)
+            assert "q" in state.loading
+            await scenario(broker)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+async def stats(broker):
+    return (await broker.operators.stats("q", KeyOrder())).summary.depth
+
+
+async def listed(broker):
+    found, _ = await broker.operators.list_queues("", 10)
+    return next(summary.depth for summary in found if summary.name == "q")
+
+
+async def peeked(broker):
+    return len((await broker.operators.peek("q", Query(), 1000)).matches)
+
+
+async def deleted(broker):
+    return await broker.delete_queue("q", force=True)
+
+
+async def purged(broker):
+    return (await broker.operators.purge("q", Query(), Sweep(), any_queue=True)).done
+
+
+async def claimed(broker):
+    return (await broker.readers.claim(Wanted("q", "readers", 0, 1000))).size
+
+
+async def held(broker):
+    return (await broker.readers.floor("q", "readers")).ready
+
+
+@pytest.mark.parametrize(
+    "call, expected",
+    [
+        (stats, PENDING),
+        (listed, PENDING),
+        (peeked, PENDING),
+        (deleted, PENDING + 1),
+        (purged, PENDING),
+        (claimed, PENDING),
+        (held, PENDING),
+    ],
+    ids=["stats", "list", "peek", "delete", "purge", "claim", "floor"],
+)
+def test_a_call_that_needs_all_messages_has_them(call, expected):
+    async def scenario(broker):
+        assert await call(broker) == expected
+
+    restarted(scenario)
+
+
+def test_a_redrive_goes_to_a_queue_that_is_known():
+    """What it sends back has an old number, and would be read a second time."""
+
+    async def scenario(broker):
+        assert (await broker.operators.redrive("q.dlq", Query(), Sweep())).done == 1
+        assert not broker.state.loading
+        assert broker.state.queue("q").size == PENDING + 1
+
+    restarted(scenario)
+
+
+def test_a_queue_is_read_without_being_asked_for():
+    async def scenario(broker):
+        while broker.state.loading:
+            await asyncio.sleep(0)
+        assert broker.state.queue("q").ready == PENDING
+
+    restarted(scenario)
+
+
+def test_a_broken_message_that_is_read_late_ends_the_broker():
+    """As it would have refused the start."""
+
+    def damage(driver):
+        batch = Batch()
+        (key, _), *_ = reversed(list(driver.store.scan(Family.MESSAGES, keys.name("q"), keys.after(keys.name("q")))))
+        batch.put(Family.MESSAGES, key, bytes([255]) + codec.message_head(1, 1)[1:])
+        driver.store.write(batch)
+
+    async def scenario(broker):
+        with pytest.raises(StoreCorrupt):
+            await broker.failed
+
+    restarted(scenario, damage)
