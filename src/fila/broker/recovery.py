@@ -29,8 +29,8 @@ from fila.storage.records import CommitRecord
 CLOCK_KEY = b"clock"
 LOADED_FIRST, LOADED_AT_LEAST = 50_000, 1_000
 """Messages that are read before the broker serves: so many of all queues, and as many of each"""
-MANY_APART = 2_000
-"""So many leased, delayed or suspected messages of a queue are looked up: about 40 ms. If there are more, the queue is
+MANY_APART = 1_000
+"""So many leased, delayed or suspected messages of a queue are looked up: about 60 ms. If there are more, the queue is
 read whole."""
 
 
