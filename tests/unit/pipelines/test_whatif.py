@@ -14,7 +14,7 @@ from fila.pipelines.whatif.replay import MODEL, RECORDED, WHATIF, Plan, replay
 from fila.pipelines.whatif.simulate import Simulation
 from fila.pipelines.whatif.tally import Tally, class_of, wait_of
 from fila.storage.records import QueueRecord
-from tests.helpers.whatif import QUEUES, Shop, busy, with_holds
+from tests.helpers.whatif import QUEUES, Shop, busy, entries_of, with_holds
 
 SEEDS = range(4)
 SECOND = 1_000_000_000
@@ -56,6 +56,20 @@ def test_the_scheduler_chooses_again_what_it_chose(seed):
 def test_the_model_reproduces_consumers_that_are_as_it_says_to_the_nanosecond(seed):
     shop = busy(seed, tick_ns=0)
     assert sorted(simulated(shop)) == sorted(shop.delivered)
+
+
+def test_a_queue_may_be_deleted_in_the_first_tick_after_a_start():
+    """Which tells first what each queue holds."""
+    driver = Shop(0).driver
+    driver.restart()
+    driver.now += 1
+    driver.delete("orders")
+    told = entries_of(driver)
+    [counted] = [one for one in told if one.kind == "counted" and one.queue == "orders"]
+    [deleted] = [one for one in told if one.kind == "deleted" and one.queue == "orders"]
+    assert counted.at == deleted.at
+    found = follow(told)
+    assert (found.different, found.unknown, found.first) == (0, 0, [])
 
 
 def changed(told, of, **values):

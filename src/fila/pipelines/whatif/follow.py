@@ -102,14 +102,12 @@ class Follower:
             if entry.kind == "started":
                 self._world = self._world.restart()
                 self._join()
-            elif entry.kind in {"counted", "created", "updated", "deleted", "configured"}:
+            elif entry.kind in {"counted", "created", "updated", "configured"}:
                 if entry.kind in {"configured", "updated"}:
                     self._ring(at)
                 tick = self._world.tick(at)
                 if entry.kind == "configured":
                     self._world.configure(tick, entry)
-                elif entry.kind == "deleted":
-                    self._world.delete(tick, entry)
                 else:
                     self._world.define(tick, entry, lambda record: record)
                 self._commit(tick)
@@ -125,6 +123,13 @@ class Follower:
                 self._known.counted(self._world.queue(entry), entry.number, at)
         if any(entry.kind == "started" for entry in entries):
             self._known.began_anew()
+        for entry in entries:
+            if (
+                entry.kind == "deleted"
+            ):  # last: it may be what the first tick after a start does, which tells what was there
+                tick = self._world.tick(at)
+                self._world.delete(tick, entry)
+                self._commit(tick)
 
     def _look(self, entry: Entry, at: int) -> None:
         """A look in vain, in a tick that wrote nothing."""
