@@ -57,6 +57,8 @@ class Connection:
         self.reader = FrameReader(limits, server=server)
         self.sender = Sender(self.peer, self.out)
         self._windows = ReceiveWindows(limits, self.out)
+        #: Whether the peer is limited in what costs it little.
+        self.limits_floods = limits.limits_floods
         self._floods = FloodGuard() if limits.limits_floods else TrustedPeer()
         self.control = Control(self._floods, self.out)
         self._headers = HeaderDecoder(limits.max_header_bytes)

@@ -9,13 +9,13 @@ import asyncio
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from time import monotonic_ns
 from typing import Final, Protocol
 
 from fila.wire.certificate import PeerCertificate, peer_certificate
-from fila.wire.events import RequestReceived, StreamEvent
+from fila.wire.events import Event, RequestReceived, StreamEvent
 from fila.wire.headers import Headers
 from fila.wire.loop_turns import OnTurn
 from fila.wire.memory_quota import MemoryQuota
@@ -210,22 +210,31 @@ class ServerProtocol(Http2Protocol):
             self._quota.relieve(account)
 
     def evict(self) -> bool:
-        """End the call that holds most, or the connection when what it does not read is more than that."""
+        """End the call that holds most, or the connection when what it does not read is more than that. Many callers
+        share a connection between parts of one program: it does not end for what one of them holds.
+        """
         connection = self.connection
         largest = connection.largest
         held = 0 if largest is None or largest.memory is None else largest.memory.held
         if connection.closed:
             return False
-        if self._unread > held:
-            self.handle(connection.close("the peer does not read"))
+        if self._unread > held and connection.limits_floods:
+            self._tell(connection.close("the peer does not read"))
             if self.transport is not None:
                 self.transport.abort()
             return True
         if largest is None or not held:
             return False
-        self.handle(connection.evict(largest))
+        self._tell(connection.evict(largest))
         self.flush()
         return True
+
+    def _tell(self, events: Iterable[Event]) -> None:
+        """Hand events to their calls and no more: what they make room for is sent by whoever has made the connection
+        hold too much, once it does not. A call that is sent for here would end another, inside of this one.
+        """
+        for event in events:
+            self._dispatch(event)
 
     def _granted(self, stream: Stream) -> None:
         self.handle(self.connection.grant(stream))

@@ -8,8 +8,9 @@ import pytest
 from fila.cluster.caller import PassedServer, write_caller
 from fila.cluster.peers import KEEPALIVE_S, REQUEST_WINDOW, RESPONSE_WINDOW, limits
 from fila.wire.channel import Channel
+from fila.wire.memory_quota import Shares
 from fila.wire.method import Method
-from fila.wire.server import Server
+from fila.wire.server import Quotas, Server
 from fila.wire.status import RpcError, StatusCode
 from fila.wire.stream import EOF
 from fila.wire.unix_channel import UnixChannel
@@ -22,9 +23,9 @@ def method(handler, **more):
 
 
 @asynccontextmanager
-async def served(methods, path):
+async def served(methods, path, quotas=Quotas()):  # noqa: B008 - it cannot be changed
     """A server of the socket, and a client of it."""
-    server = PassedServer(methods, limits(LARGEST, REQUEST_WINDOW))
+    server = PassedServer(methods, limits(LARGEST, REQUEST_WINDOW), quotas=quotas)
     await server.listen_unix(str(path))
     channel = UnixChannel(str(path), limits(LARGEST, RESPONSE_WINDOW), KEEPALIVE_S)
     try:
@@ -156,6 +157,44 @@ async def test_a_response_comes_when_there_is_room_for_it(tmp_path):
             seen.append(len(response))
         assert seen == sizes
         assert all(size in {0, real} for size, real in zip(told, sizes, strict=False))
+
+
+async def test_callers_that_do_not_read_end_their_own_calls_and_not_the_connection(tmp_path):
+    """The calls that hold most end; what others ask over the same connection goes on."""
+    others, held = asyncio.Event(), 2 << 20
+
+    async def pour(_, call):
+        await call.write(bytes(200_000))
+
+    async def wait(_, __):
+        others.set()
+        await asyncio.Event().wait()
+
+    async def echo(request, _):
+        return request
+
+    methods = {
+        "/s/Pour": method(pour, gives_stream=True),
+        "/s/Wait": method(wait, gives_stream=True),
+        "/s/Echo": method(echo),
+    }
+    async with served(methods, tmp_path / "socket", Quotas(shares=Shares(held, held, held))) as channel:
+        waits = channel.unary_stream("/s/Wait")(b"")
+        await others.wait()
+        unread = [channel.unary_stream("/s/Pour")(b"") for _ in range(300)]
+        for call in unread:
+            call._stream.pulled = True
+        ended = [call for call in unread if await _ends(call, channel)]
+        assert ended, "nothing was evicted"
+        assert {await call.code() for call in ended} <= {StatusCode.CANCELLED, StatusCode.RESOURCE_EXHAUSTED}
+        assert not waits.done()
+        waits.cancel()
+
+
+async def _ends(call, channel):
+    """Whether a call has ended after an answer on the same connection."""
+    assert await channel.unary_unary("/s/Echo")(b"x") == b"x"
+    return call.done()
 
 
 async def test_servers_share_a_port():
