@@ -573,6 +573,34 @@ def test_workers_end_with_their_parent(tmp_path):
             assert "kept" in [queue.name for queue in client.list_queues()]
 
 
+def test_callers_that_do_not_read_end_their_own_calls(server, client):
+    """Hundreds of them come through one worker: the memory of both stays small, nothing fails, and others go on."""
+    here, others, count = queue_of(0, "unread"), queue_of(0, "others"), 400
+    for queue in (here, others):
+        client.create_queue(queue)
+    for _ in range(count):
+        client.enqueue_many(here, [bytes(30_000)] * 16)
+    owner, entry = workers_of(server)[0], workers_of(server)[1]
+    before = [worker.memory_info().rss for worker in (owner, entry)]
+    channels = [plain(server.direct[1]) for _ in range(5)]
+    with closing(plain(server.direct[1])) as channel:
+        waits = service_pb2_grpc.FilaServiceStub(channel).Lease(service_pb2.LeaseRequest(queue=others))
+        assert waits.initial_metadata()
+        request = service_pb2.LeaseRequest(queue=here, max_in_flight=16)
+        stubs = [service_pb2_grpc.FilaServiceStub(each) for each in channels]
+        unread = [stubs[number % 5].Lease(request) for number in range(count)]
+        eventually(lambda: sum(not call.is_active() for call in unread) > count // 4, "calls that hold too much end")
+        client.enqueue(others, payload=b"x")
+        assert [message.payload for message in next(waits).messages] == [b"x"]
+        grown = [worker.memory_info().rss - was for worker, was in zip((owner, entry), before, strict=True)]
+        assert any(call.is_active() for call in unread)
+        waits.cancel()
+    for channel in channels:
+        channel.close()
+    assert "call failed" not in server.log
+    assert max(grown) < 140 << 20, grown
+
+
 @pytest.mark.slow
 def test_a_worker_that_stands_still_is_given_up_by_the_others(tmp_path):
     """Its calls fail, those of other queues go on, and it serves again when it goes on."""

@@ -96,7 +96,9 @@ def _in_pieces(queue: QueueState, messages: list[Taken], read: Callable[[list[Ta
         piece = read(chosen)
         if piece:
             step = max(1, READ_BYTES // max(len(record) for _, _, record in piece))
-            yield piece
+            pieces = [piece]
+            del piece
+            yield pieces.pop()  # and it is not kept here
 
 
 def _up_to_large(messages: list[Taken], large: set[int]) -> list[Taken]:

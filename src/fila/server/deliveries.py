@@ -144,8 +144,8 @@ class Deliveries:
         for messages in broker.records.read(queue, grant):
             more = sum(len(record) for _, _, record in messages)
             if size and size + more > RESPONSE_BYTES:
-                response, size, parts = b"".join(parts), 0, []
-                yield response
+                size = 0
+                yield _joined(parts)
             size += more
             writer.write(messages, parts)
             seqs = [seq for seq, _, _ in messages]
@@ -154,8 +154,9 @@ class Deliveries:
                 self._hands.send(grant.token, seqs)
             if self._tracer is not None:
                 self._tracer.leased(queue, messages, leased_at, broker.now(), self._caller)
+            del messages
         if parts:
-            yield b"".join(parts)
+            yield _joined(parts)
 
     def _news(self) -> list[bytes]:
         """How long leases last, if that was changed: the beginning of a response."""
@@ -164,3 +165,10 @@ class Deliveries:
             return []
         self._told_ms = timeout_ms
         return [service_pb2.LeaseResponse(visibility_timeout_ms=timeout_ms).SerializeToString()]
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    """A response. Nothing of it is kept beside it, for the caller may not take it for long, and it alone is counted."""
+    response = b"".join(parts)
+    parts.clear()
+    return response
