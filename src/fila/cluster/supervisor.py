@@ -35,6 +35,8 @@ LASTED_S: Final = 30.0
 _LONGEST_FOLDER: Final = 100
 """Bytes of the path of the sockets' folder. The system takes 107 of a socket's, and macOS 103."""
 _LOOK_S: Final = 0.2
+_EXIT_DEFECT: Final = 70
+"""As in sysexits.h: an internal software error."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 log = structlog.get_logger(__name__)
@@ -139,9 +141,10 @@ class Supervisor:
                     return
 
     def _start_due(self) -> None:
-        if self._stopping_at is None:
-            for worker in self._workers:
-                if not worker.pid and time.monotonic() >= worker.start_at:
+        for worker in self._workers:
+            with _held_signals():  # each comes before a worker is started, or reaches it
+                due = not worker.pid and time.monotonic() >= worker.start_at
+                if due and self._stopping_at is None:
                     self._start(worker)
 
     def _start(self, worker: Worker) -> None:
@@ -151,7 +154,13 @@ class Supervisor:
         if pid == 0:
             os.close(tell)
             os.close(hear)
-            os._exit(self._child(worker.number, told, tells))
+            code = _EXIT_DEFECT
+            try:
+                code = self._child(worker.number, told, tells)
+            except Exception:
+                log.exception("the worker has a defect and ends", worker=worker.number)
+            finally:  # whatever it is, what follows is the parent's
+                os._exit(code)
         os.close(told)
         os.close(tells)
         worker.pid, worker.told, worker.heard = pid, tell, hear
@@ -166,6 +175,7 @@ class Supervisor:
         signal.set_wakeup_fd(-1)
         for each in _SIGNALS:  # a worker that is starting is asked to renew its certificates for nothing
             signal.signal(each, signal.SIG_IGN if each == signal.SIGHUP else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         for worker in self._workers:
             for end in (worker.told, worker.heard):
                 if end >= 0:
@@ -204,7 +214,8 @@ class Supervisor:
         worker.pid, worker.told, worker.heard = 0, -1, -1
         worker.reachable = worker.serving = False
         if self._stopping_at is not None:
-            self._code = self._code or abs(code)
+            stopped = code in {0, -signal.SIGTERM}  # one that was just starting ends by the signal itself
+            self._code = self._code or (0 if stopped else abs(code))
             return
         if not self._served:
             log.error("a worker did not start, and so the server does not", worker=worker.number, exit_code=code)
@@ -233,6 +244,16 @@ class Supervisor:
         for worker in self._workers:
             if worker.pid:
                 os.waitpid(worker.pid, 0)
+
+
+@contextmanager
+def _held_signals() -> Iterator[None]:
+    """Signals come when the context is closed, and not within it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 def _tell_to_go(told: int) -> None:

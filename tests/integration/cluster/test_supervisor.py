@@ -1,0 +1,61 @@
+"""The parent of workers, with workers that do nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+PATIENCE_S = 60
+
+PARENT = """
+import os, signal, sys
+from dataclasses import replace
+from pathlib import Path
+from fila.cluster import supervisor
+from fila.config import Config
+
+def wait(config, worker, sockets, told, tells, *, restarted):
+    signal.pause()
+
+def fail(config, worker, sockets, told, tells, *, restarted):
+    raise ValueError("a defect")
+
+forked, fork = [], os.fork
+
+def fork_and_stop():
+    forked.append(1)
+    if len(forked) == STOP_AT:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return fork()
+
+os.fork = fork_and_stop
+config = Config()
+config = replace(
+    config,
+    server=replace(config.server, workers=3, listen_addr="127.0.0.1:0"),
+    storage=replace(config.storage, data_dir=sys.argv[1]),
+)
+code = supervisor.Supervisor(config, RUN).serve()
+print("forked", len(forked), "code", code)
+"""
+
+
+def served(tmp_path, run, stop_at):
+    script = PARENT.replace("RUN", run).replace("STOP_AT", str(stop_at))
+    command = [sys.executable, "-c", script, str(tmp_path / "data")]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S).stdout
+
+
+@pytest.mark.parametrize("stop_at", [1, 2, 3])
+def test_a_signal_in_the_middle_of_the_start_stops_every_worker(tmp_path, stop_at):
+    """None is started afterwards, none is left out, and it is a stop like any other."""
+    said = served(tmp_path, "wait", stop_at)
+    assert f"forked {stop_at} code 0" in said
+    assert "did not stop in time" not in said
+
+
+def test_a_worker_that_fails_at_once_ends_alone(tmp_path):
+    """It says why, and nothing of its parent's goes on in it."""
+    said = served(tmp_path, "fail", 0)
+    assert "a defect" in said
+    assert said.count("code 70") == 1
