@@ -237,5 +237,19 @@ def test_a_lost_holder_is_waited_for():
     assert world.throttles[0].holds_any
 
 
+def test_a_key_that_was_asked_for_while_nobody_heard_is_asked_for_again():
+    """A worker that talks to a new worker 0 has asked it for what waits, and for nothing else."""
+    said, throttles = [], SharedThrottles()
+    throttles.on_want = said.append
+    throttles.set(KEY, Limit(rate=10), 0)
+    throttle = throttles.find(KEY)
+    throttle.ready_at(1, 0)
+    throttle.ready_at(1, 0)
+    assert said == [KEY]
+    assert throttles.ask_anew() == []
+    throttle.ready_at(1, 0)
+    assert said == [KEY, KEY]
+
+
 def test_what_is_given_back_has_its_parts():
     assert Given(None, 0, wanted=False)._asdict() == {"level": None, "in_flight": 0, "wanted": False}

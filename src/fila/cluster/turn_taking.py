@@ -50,7 +50,7 @@ class Here:
 
     def hello(self) -> None:
         """Say what is in flight, and what is wanted."""
-        for key in self._throttles.waiting():
+        for key in self._throttles.ask_anew():
             self._want(key)
 
     def hear(self, message: Message) -> None:
@@ -124,6 +124,8 @@ class Deciding:
             self._turns.hello(worker, hello["hello"], self._broker.now())
             self._go_on()
             while (heard := await call.read()) is not EOF:
+                if self._told.get(worker) is not told:
+                    break  # it has come again, and has no bucket of what it says here
                 message = json.loads(heard)
                 if "ping" in message:
                     told.put_nowait({"pong": message["ping"]})

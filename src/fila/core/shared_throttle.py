@@ -203,9 +203,13 @@ class SharedThrottles(ThrottleManager):
             if throttle.limit is not None and throttle.limit.max_in_flight is not None
         }
 
-    def waiting(self) -> list[str]:
-        """The keys for which messages wait here, and whose bucket is not here."""
-        return [key for key, throttle in self._limited.items() if throttle.away and throttle.waiting]
+    def ask_anew(self) -> list[str]:
+        """The keys to ask for: messages wait for them here, and their buckets are not here. What was asked before was
+        not heard.
+        """
+        keys = [key for key, throttle in self._limited.items() if throttle.away and throttle.waiting]
+        self._asked = set(keys)
+        return keys
 
     # What throttles say.
 
