@@ -34,7 +34,7 @@ def queue_of(worker, name="queue", workers=WORKERS):
 
 def free_ports(count):
     """The first of so many ports in a row that nobody uses."""
-    for base in range(20_000 + os.getpid() % 8000, 60_000, 16):
+    for base in range(20_000 + os.getpid() * 16 % 8000, 60_000, 16):  # no two processes look at the same ones
         with suppress(OSError):
             for number in range(count):
                 with closing(socket.socket()) as probe:
@@ -535,6 +535,7 @@ def test_the_address_is_that_of_one_server(tmp_path):
             pass
 
 
+@pytest.mark.slow
 def test_a_second_server_on_a_data_directory_leaves_the_first_alone(tmp_path):
     with several(tmp_path) as server:
         queues = [queue_of(owner, "mine") for owner in range(WORKERS)]
