@@ -155,6 +155,32 @@ def test_a_batch_for_several_workers_is_done_in_parts_and_once(server):
     assert found == {queues[0]: [b"2"], queues[1]: [b"0", b"4"], queues[2]: [b"3"]}
 
 
+def test_a_batch_of_which_one_part_is_refused_says_so_of_each_message(server, client):
+    """What another worker has done is told all the same. When nobody has done anything, the call is refused."""
+    queues = [queue_of(owner, "partly") for owner in range(WORKERS)]
+    for queue in queues:
+        client.create_queue(queue)
+
+    def batch(producer, sequence, *owners):
+        messages = [service_pb2.EnqueueRequest(queue=queues[owner], payload=b"x") for owner in owners]
+        return service_pb2.EnqueueBatchRequest(messages=messages, producer_id=producer, sequence=sequence)
+
+    with plain(server.direct[0]) as channel:
+        hot = service_pb2_grpc.FilaServiceStub(channel)
+        for late, other in ((1, 0), (0, 1), (1, 2)):
+            producer = f"partly-{late}-{other}"
+            hot.EnqueueBatch(batch(producer, 100, late))
+            told = hot.EnqueueBatch(batch(producer, 1, late, other)).results
+            assert [bool(result.message_id) for result in told] == [False, True]
+            assert told[0].error.code == grpc.StatusCode.FAILED_PRECONDITION.value[0]
+            assert "too old" in told[0].error.message
+            hot.EnqueueBatch(batch(producer, 100, other))
+            with pytest.raises(grpc.RpcError) as refused:
+                hot.EnqueueBatch(batch(producer, 2, late, other))
+            assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert [client.queue_stats(queue).summary.depth for queue in queues] == [3, 4, 2]
+
+
 def test_settlements_for_several_workers_are_done_in_parts(server, client):
     queues = [queue_of(owner, "settled") for owner in range(WORKERS)]
     for queue in queues:

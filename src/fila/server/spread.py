@@ -27,7 +27,7 @@ from fila.internal import wire_pb2
 from fila.server import message_codec
 from fila.server.access import Access
 from fila.server.service import FilaService
-from fila.server.status import write_error
+from fila.server.status import read_details, write_error
 from fila.server.streams import ENDING, Encode, RefusedRequest, Reply, Talk
 from fila.server.types import Methods, ServerCall
 from fila.v1 import service_pb2 as pb
@@ -112,15 +112,29 @@ class SpreadService(FilaService):
         if len(workers) == 1:
             return await self.forwarding.pass_on(workers.pop(), path, kept.raw, call)
 
+        refusals: list[BrokerError | RpcError] = []
+
         async def ask(worker: int, part: bytes) -> bytes:
-            if worker == self.worker:
-                return await super(SpreadService, self).enqueue_batch(message_codec.receive_batch(part), call)
-            return await self.forwarding.ask(worker, path, part, call)
+            try:
+                if worker == self.worker:
+                    return await super(SpreadService, self).enqueue_batch(message_codec.receive_batch(part), call)
+                return await self.forwarding.ask(worker, path, part, call)
+            except (BrokerError, RpcError) as error:
+                refusal = (
+                    write_error(error) if isinstance(error, BrokerError) else read_details(error.trailing_metadata())
+                )
+                if refusal is None or StatusCode(refusal.code) in ENDING:
+                    raise
+                refusals.append(error)
+                return pb.EnqueueBatchResponse(error=refusal).SerializeToString()
 
         try:
-            return await self._in_parts(batch, messages, ask)
+            response = await self._in_parts(batch, messages, ask)
+            if len(refusals) == len(workers):  # nobody has done anything
+                raise refusals[0]
         except RpcError as error:
             await refuse(call, error)
+        return response
 
     async def enqueue_stream(self, _: object, call: ServerCall) -> None:
         access, caller = self._gate.of(call), self._caller(call)

@@ -103,6 +103,18 @@ def write_details(row: Row, text: str) -> Metadata:
     return ((DETAILS, details.SerializeToString()),)
 
 
+def read_details(trailers: Metadata) -> pb.Error | None:
+    """The refusal that `write_details` wrote, with its text; None: there is none."""
+    written = next((value for name, value in trailers if name == DETAILS), None)
+    if not isinstance(written, bytes):
+        return None
+    details, refusal = RpcStatus.FromString(written), pb.Error()
+    if not (details.details and details.details[0].Unpack(refusal)):
+        return None
+    refusal.message = details.message
+    return refusal
+
+
 def describe_refusal(code: StatusCode, text: str) -> Metadata:
     """The same of a request that was refused by its length, or because its sender holds too much."""
     row = _OF_THE_WIRE.get(code)
