@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fila.cluster.caller import PassedServer, write_caller
-from fila.cluster.peers import KEEPALIVE_S, REQUEST_WINDOW, RESPONSE_WINDOW, limits
+from fila.cluster.forwarding import Forwarding
+from fila.cluster.peers import KEEPALIVE_S, REQUEST_WINDOW, RESPONSE_WINDOW, Peers, limits, socket_path
 from fila.wire.channel import Channel
 from fila.wire.memory_quota import Shares
 from fila.wire.method import Method
@@ -73,6 +74,48 @@ async def test_a_call_says_whether_its_caller_was_lost(tmp_path, leave):
         await begun.wait()
         getattr(call, leave)()
         assert await ended is (leave == "lose")
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("leave", ["cancel", "lose"])
+async def test_how_a_caller_has_left_is_passed_on(tmp_path, leave, streams):
+    """A connection that is lost is one at the server that a call is passed on to; a call that is cancelled is not."""
+    begun, ended = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    async def wait(_, call):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set_result(call.connection_lost)
+
+    inner = PassedServer(
+        {"/s/Wait": method(wait, takes_stream=streams, gives_stream=True)}, limits(LARGEST, REQUEST_WINDOW)
+    )
+    await inner.listen_unix(socket_path(tmp_path, 1))
+    peers = Peers(tmp_path, 2, 0, LARGEST)
+    forwarding = Forwarding(peers, 0)
+
+    async def pass_on(request, call):
+        if streams:
+            await forwarding.pass_talk(1, "/s/Wait", call)
+        else:
+            await forwarding.pass_responses(1, "/s/Wait", request, call)
+
+    outer = Server({"/s/Wait": method(pass_on, takes_stream=streams, gives_stream=True)})
+    port = await outer.listen("127.0.0.1", 0)
+    channel = Channel(f"127.0.0.1:{port}")
+    call = channel.stream_stream("/s/Wait")() if streams else channel.unary_stream("/s/Wait")(b"")
+    await begun.wait()
+    if leave == "cancel":
+        call.cancel()
+    else:
+        channel._current.transport.abort()
+    assert await ended is (leave == "lose")
+    await channel.close()
+    await outer.stop(1)
+    await peers.close()
+    await inner.stop(1)
 
 
 async def test_a_caller_is_told_to_the_other_server_and_to_no_one_else(tmp_path):
