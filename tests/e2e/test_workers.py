@@ -629,7 +629,9 @@ def test_callers_that_do_not_read_end_their_own_calls(server, client):
 
 @pytest.mark.slow
 def test_a_worker_that_stands_still_is_given_up_by_the_others(tmp_path):
-    """Its calls fail, those of other queues go on, and it serves again when it goes on."""
+    """Its calls fail, those of other queues go on, and it serves again when it goes on. A change that it has not made
+    is told as such, also by way of a third worker, and reaches it.
+    """
     with several(tmp_path) as server:
         here, there = queue_of(0, "still"), queue_of(1, "still")
         with Client(server.direct[0], timeout=PATIENCE_S) as client:
@@ -641,7 +643,15 @@ def test_a_worker_that_stands_still_is_given_up_by_the_others(tmp_path):
                 with Client(server.direct[0], timeout=2) as hasty, pytest.raises(FilaError):
                     hasty.queue_stats(there)
                 client.enqueue(here, payload=b"x")
+                with plain(server.direct[2]) as channel, pytest.raises(grpc.RpcError) as told:
+                    admin_pb2_grpc.FilaAdminStub(channel).SetConfig(admin_pb2.SetConfigRequest(key="late", value="1"))
+                assert told.value.code() is grpc.StatusCode.UNAVAILABLE
+                assert told.value.details() == (
+                    "the change is made, but not on all workers yet: it will reach worker 1 later"
+                )
             finally:
                 stopped.send_signal(signal.SIGCONT)
             client.enqueue(there, payload=b"x")
             assert client.queue_stats(there).summary.depth == 1
+        with Client(server.direct[1], timeout=PATIENCE_S) as client:
+            eventually(lambda: "late" in client.list_config(), "the change has reached it")

@@ -5,7 +5,7 @@ What arrives from other workers does not come through here: it is served where i
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fila.cluster.forwarding import Forwarding, refuse
 from fila.cluster.gathering import GATHER
@@ -13,9 +13,13 @@ from fila.cluster.placement import shard_of
 from fila.cluster.routes import LEADER, ROUTES, Route, Way
 from fila.core.errors import BrokerError, Unsupported
 from fila.server.spread import gather
-from fila.server.status import row_of, text_of, write_details
+from fila.server.status import Row, row_of, text_of, write_details
 from fila.server.types import Method, ServerCall
+from fila.v1 import errors_pb2 as pb
 from fila.wire.status import RpcError, StatusCode
+
+_NOT_CONFIRMED: Final = Row(pb.ERROR_KIND_UNSPECIFIED, StatusCode.UNAVAILABLE)
+"""Of a change that some workers have not made yet. Not to be made again: a second key would be another one."""
 
 
 class Here(NamedTuple):
@@ -134,10 +138,9 @@ def _confirmed(method: Method, confirm: Callable[[], Awaitable[list[int]]]) -> M
         response = await method.handler(request, call)
         behind = await confirm()
         if behind:
-            await call.abort(
-                StatusCode.UNAVAILABLE,
-                f"the change is made, but not on all workers yet: it will reach {', '.join(map(str, behind))} soon",
-            )
+            named = ", ".join(f"worker {each}" for each in behind)
+            text = f"the change is made, but not on all workers yet: it will reach {named} later"
+            await call.abort(_NOT_CONFIRMED.code, text, write_details(_NOT_CONFIRMED, text))
         return response
 
     return replace(method, handler=handle)
