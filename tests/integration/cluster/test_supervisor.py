@@ -2,8 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+
+from fila.config import Config
+from fila.server.workers import serve_workers
+from fila.settings import SettingsError
 
 PATIENCE_S = 60
 
@@ -59,3 +64,18 @@ def test_a_worker_that_fails_at_once_ends_alone(tmp_path):
     said = served(tmp_path, "fail", 0)
     assert "a defect" in said
     assert said.count("code 70") == 1
+
+
+def test_each_worker_has_a_port_or_none_is_started(tmp_path):
+    config = Config()
+    config = replace(
+        config,
+        server=replace(config.server, workers=3),
+        storage=replace(config.storage, data_dir=str(tmp_path / "data")),
+    )
+    direct = replace(config, server=replace(config.server, worker_port=65_534))
+    metrics = replace(config, telemetry=replace(config.telemetry, prometheus_listen="127.0.0.1:65534"))
+    for wrong, name in ((direct, "server.worker_port"), (metrics, "telemetry.prometheus_listen")):
+        with pytest.raises(SettingsError, match=f"{name}: 3 workers need the ports 65534 to 65536"):
+            serve_workers(wrong)
+    assert not (tmp_path / "data").exists()
