@@ -55,12 +55,25 @@ def workers_of(server):
     return {number: child for number, pid in numbers.items() for child in children if child.pid == pid}
 
 
+def until_all_serve(server):
+    """A server is up when one worker serves; the ports of the others may come a moment later."""
+
+    def serves(address):
+        host, _, port = address.rpartition(":")
+        with suppress(OSError), closing(socket.create_connection((host, int(port)), PATIENCE_S)):
+            return True
+        return False
+
+    eventually(lambda: all(map(serves, server.direct)), "all workers serve")
+
+
 @contextmanager
 def several(tmp_path=None, *args, **more):
     base = free_ports(WORKERS)
     given = ("--workers", str(WORKERS), *args)
     with ServerProcess(tmp_path, args=given, env={"FILA_SERVER__WORKER_PORT": str(base)}, **more) as server:
         server.direct = [f"127.0.0.1:{base + number}" for number in range(WORKERS)]
+        until_all_serve(server)
         yield server
         print(server.log)
 
@@ -370,6 +383,7 @@ def test_rights_hold_on_all_workers_at_once():
         server.stop()
         again = fila(server, "auth", "init", "--data-dir", str(server.data_dir)).strip()
         server.start()
+        until_all_serve(server)
         for address in server.direct:
             with Client(address, api_key=again) as client:
                 assert client.auth.who_am_i().principal == "admin"
@@ -595,6 +609,7 @@ def test_workers_end_with_their_parent(tmp_path):
         _, alive = psutil.wait_procs(workers, PATIENCE_S)
         assert alive == []
         server.start()
+        until_all_serve(server)
         with Client(server.addr) as client:
             assert "kept" in [queue.name for queue in client.list_queues()]
 
