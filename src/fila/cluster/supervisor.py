@@ -214,7 +214,8 @@ class Supervisor:
         worker.pid, worker.told, worker.heard = 0, -1, -1
         worker.reachable = worker.serving = False
         if self._stopping_at is not None:
-            stopped = code in {0, -signal.SIGTERM}  # one that was just starting ends by the signal itself
+            # One that was just starting ends by the signal itself. A terminal sends SIGINT to all.
+            stopped = code in {0, -signal.SIGTERM, -signal.SIGINT}
             self._code = self._code or (0 if stopped else abs(code))
             return
         if not self._served:

@@ -30,7 +30,7 @@ forked, fork = [], os.fork
 def fork_and_stop():
     forked.append(1)
     if len(forked) == STOP_AT:
-        os.kill(os.getpid(), signal.SIGTERM)
+        SEND
     return fork()
 
 os.fork = fork_and_stop
@@ -45,23 +45,27 @@ print("forked", len(forked), "code", code)
 """
 
 
-def served(tmp_path, run, stop_at):
-    script = PARENT.replace("RUN", run).replace("STOP_AT", str(stop_at))
+def served(tmp_path, run, stop_at=0, send="pass"):
+    script = PARENT.replace("RUN", run).replace("STOP_AT", str(stop_at)).replace("SEND", send)
     command = [sys.executable, "-c", script, str(tmp_path / "data")]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S).stdout
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, start_new_session=True
+    )
+    return ended.stdout
 
 
+@pytest.mark.parametrize("send", ["os.kill(os.getpid(), signal.SIGTERM)", "os.killpg(0, signal.SIGINT)"])
 @pytest.mark.parametrize("stop_at", [1, 2, 3])
-def test_a_signal_in_the_middle_of_the_start_stops_every_worker(tmp_path, stop_at):
-    """None is started afterwards, none is left out, and it is a stop like any other."""
-    said = served(tmp_path, "wait", stop_at)
+def test_a_signal_in_the_middle_of_the_start_stops_every_worker(tmp_path, stop_at, send):
+    """None is started afterwards, none is left out, and it is a stop like any other, also by Ctrl-C in a terminal."""
+    said = served(tmp_path, "wait", stop_at, send)
     assert f"forked {stop_at} code 0" in said
     assert "did not stop in time" not in said
 
 
 def test_a_worker_that_fails_at_once_ends_alone(tmp_path):
     """It says why, and nothing of its parent's goes on in it."""
-    said = served(tmp_path, "fail", 0)
+    said = served(tmp_path, "fail")
     assert "a defect" in said
     assert said.count("code 70") == 1
 
