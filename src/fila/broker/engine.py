@@ -27,7 +27,7 @@ from fila.broker.delivery import plan_deliveries
 from fila.broker.expiry import plan_expiry
 from fila.broker.extension import plan_extensions
 from fila.broker.journal import Journal
-from fila.broker.loading import load_some
+from fila.broker.loading import let_go, load_some
 from fila.broker.lookup import Lookups
 from fila.broker.operations import OPERATIONS
 from fila.broker.producers import plan_producer_sweep
@@ -87,6 +87,10 @@ class Engine:
         self._chores: deque[Chore] = deque([*unfinished_publishing(state), *unfinished_removals(state)])
         self._chores_at = 0
         """When chores are tried again after one could not read the store"""
+        self._reads_at = 0
+        """When more of what a start has left is read after the store could not be read"""
+        self._sound = True
+        """Whether no write has failed since the last that succeeded"""
         self._backoff = WriteBackoff()
         self._next_sweep = 0
         self._delivering = True
@@ -181,17 +185,19 @@ class Engine:
         if self._backoff.is_paused(now):
             return self._commands.has_clients
         chores = self._chores and now >= self._chores_at
-        return bool(self._commands or self.state.wakeups.wanted or self.state.loading or chores)
+        reads = self.state.loading and now >= self._reads_at
+        return bool(self._commands or self.state.wakeups.wanted or reads or chores)
 
     def next_wakeup(self) -> int | None:
         """When the next tick is due, if no command comes before."""
         wakeups = self.state.wakeups
         if self._lookups or self._commands.is_urgent or self._commands.has_clients:
             return self._backoff.stalled_until()
-        if wakeups.wanted or self._commands or self.state.loading:
+        if wakeups.wanted or self._commands:
             return self._backoff.until()
         chores_at = self._chores_at if self._chores else NEVER
-        due_at = min(wakeups.due_at, chores_at, self.state.throttles.next_wakeup() or NEVER)
+        reads_at = self._reads_at if self.state.loading else NEVER
+        due_at = min(wakeups.due_at, chores_at, reads_at, self.state.throttles.next_wakeup() or NEVER)
         return None if due_at == NEVER else max(due_at, self._backoff.until())
 
     def _has_other_work(self, now: int) -> bool:
@@ -222,8 +228,8 @@ class Engine:
     def _tick(self, now: int, *, alone: bool) -> None:
         self._ticks += 1
         self._owed = alone
-        if self.state.loading:
-            load_some(self.state)
+        if self.state.loading and now >= self._reads_at:
+            self._read_more(now)
         tick = Tick(self.state, self._store, self._chores, now)
         commands = self._plan_alone(tick) if alone else self._plan_all(tick)
         self._handled = [type(command) for command in commands]
@@ -239,6 +245,15 @@ class Engine:
             reply(answer)
         self._lookups.go_on()
 
+    def _read_more(self, now: int) -> None:
+        """Read some of what the start has left."""
+        try:
+            load_some(self.state)
+        except StoreFailed:
+            self._reads_at = now + RETRY_AFTER_FAILURE
+        if not self._sound:
+            let_go(self.state)
+
     def _write(self, tick: Tick, commands: list[Command]) -> None:
         if not len(tick.batch) and self.journal.remember_looks(tick):
             return
@@ -248,6 +263,7 @@ class Engine:
             tick.batch.put(Family.DEFAULT, CLOCK_KEY, mark.to_bytes(8, "big"))
         record = self.journal.plan(tick, commands)
         self._store.write(tick.batch)
+        self._sound = True
         self.journal.commit(record)
         self.state.clock_mark = mark
 
@@ -274,6 +290,8 @@ class Engine:
     def _roll_back(self, tick: Tick, commands: list[Command], error: StoreFailed) -> None:
         state = self.state
         tick.roll_back()
+        self._sound = False
+        let_go(state)
         state.wakeups.want_throttled(state.queues, state.throttles, tick.now)
         if isinstance(error, StoreBusy) and self._delivering and self._backoff.stalled(tick.now):
             self._commands.put_back(commands)

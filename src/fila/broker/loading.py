@@ -82,7 +82,11 @@ class Loading:
         if self._messages is None:
             start = keys.message((self.queue.prefix, b""), self.known + 1)
             self._messages = self._store.scan(Family.MESSAGES, start, self._end)
-        found = list(islice(self._messages, most))
+        try:
+            found = list(islice(self._messages, most))
+        except BaseException:
+            self._messages = None  # it would end here, as if there were no more
+            raise
         self._take_in(found, self._apart.met)
         if found:
             _, self.known = keys.read_message(found[-1][0])
@@ -261,6 +265,12 @@ def load_some(state: BrokerState) -> None:
         loading.rest()
         state.loading[name] = loading
     state.wakeups.want(loading.queue)
+
+
+def let_go(state: BrokerState) -> None:
+    """Hold nothing of the store until the next tick: it may have to be opened anew, which it cannot be while it is read."""
+    for loading in state.loading.values():
+        loading.rest()
 
 
 @contextmanager

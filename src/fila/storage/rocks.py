@@ -216,9 +216,12 @@ class RocksStorage:
         options.fill_cache(False)  # type: ignore[call-arg]  # its stub has no argument
         if end is not None:
             options.set_iterate_upper_bound(end)
-        source = self._families[family]
-        # Made here, not in the generator: a scan sees the store as it is when it is asked for.
-        items = cast("Iterator[tuple[bytes, bytes]]", source.items(from_key=start, read_opt=options))
+        try:
+            source = self._families[family]
+            # Made here, not in the generator: a scan sees the store as it is when it is asked for.
+            items = cast("Iterator[tuple[bytes, bytes]]", source.items(from_key=start, read_opt=options))
+        except Exception as cause:
+            raise self._unreadable(cause) from cause
         return self._to_the_end(items, source, options, start)
 
     def has_any(self, family: Family, start: bytes, end: bytes) -> bool:

@@ -13,10 +13,12 @@ from fila.broker.recovery import recover
 from fila.broker.search import Query
 from fila.broker.stats import KeyOrder
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
-from fila.core.errors import StoreCorrupt
+from fila.core.errors import StoreCorrupt, StoreFailed
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family
-from tests.helpers.broker import NODE, Driver
+from fila.storage.memory import MemoryStorage
+from fila.storage.rocks import RocksStorage
+from tests.helpers.broker import NODE, Driver, messages_of
 from tests.support.packing import reads_of
 
 PENDING = 50
@@ -132,3 +134,74 @@ def test_a_broken_message_that_is_read_late_ends_the_broker():
             await broker.failed
 
     restarted(scenario, damage)
+
+
+class Unreadable(MemoryStorage):
+    """A store of which so many messages can be read before it fails, once."""
+
+    left = -1
+
+    def scan(self, family, start=b"", end=None):
+        found = super().scan(family, start, end)
+        return self._until_it_fails(found) if family is Family.MESSAGES else found
+
+    def _until_it_fails(self, found):
+        for message in found:
+            if not self.left:
+                self.left = -1
+                raise StoreFailed("could not be read")
+            self.left -= 1
+            yield message
+
+
+def started_again(store):
+    """A driver of which some messages were sent before a restart, and nearly none read after it."""
+    one = Driver(store, journal=OFF, background=True)
+    one.create("q")
+    sent = [one.send("q", b"body") for _ in range(PENDING)]
+    one.restart()
+    assert "q" in one.state.loading
+    return one, sent
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 3, 7])
+def test_what_could_not_be_read_is_read_later(left):
+    """Nothing is left out, and nothing is taken in twice."""
+    store = Unreadable()
+    with reads_of(2):
+        one, sent = started_again(store)
+        store.left = left
+        while one.engine.has_work(one.now):
+            one.tick()
+        assert "q" in one.state.loading  # it rests, though nobody asked for anything
+        one.now = one.engine.next_wakeup()
+        one.settle_down()
+        assert not one.state.loading
+        consumer = one.join("q", 2 * PENDING)
+        one.settle_down()
+        assert consumer.seqs == sent
+
+
+def test_a_store_that_failed_is_opened_anew_while_a_queue_is_read(tmp_path, monkeypatch):
+    """It cannot be opened while somebody reads it."""
+    store = RocksStorage(tmp_path / "store")
+    try:
+        with reads_of(2):
+            one, sent = started_again(store)
+            one.tick()  # it has begun to read
+            with monkeypatch.context() as broken:
+                broken.setattr(RocksStorage, "_write", fails)
+                with pytest.raises(StoreFailed):
+                    one.send("q", b"body")
+            sent.append(one.send("q", b"body"))
+            assert "q" in one.state.loading
+            one.advance(1000)
+            assert not one.state.loading
+            assert sorted(messages_of(one.queue("q"))) == sent
+            del one
+    finally:
+        store.close()
+
+
+def fails(*_):
+    raise OSError("an input or output error")
