@@ -268,7 +268,7 @@ def load_some(state: BrokerState) -> None:
 
 
 def let_go(state: BrokerState) -> None:
-    """Hold nothing of the store until the next tick: it may have to be opened anew, which it cannot be while it is read."""
+    """Hold nothing of the store until the next tick: it may have to be opened anew, and cannot be while it is read."""
     for loading in state.loading.values():
         loading.rest()
 

@@ -103,6 +103,12 @@ class Packed:
         if self._chunks:
             self._head = _unpack(self._chunks.pop(0))[::-1]
 
+    def _shorten(self) -> None:
+        """Pack all but the oldest of the head if it is long: any number may be older than what was packed first."""
+        if len(self._head) > 2 * CHUNK:
+            self._chunks[:0] = _cut(self._head[-CHUNK - 1 :: -1])
+            self._head = self._head[-CHUNK:]
+
     def take_newest(self) -> "array[int]":
         """Remove and return the newest of them, of which there must be some. Afterwards all may be gone."""
         if self._chunks:
@@ -161,16 +167,21 @@ class Packed:
         return start, end + (end < len(self._chunks) and self._chunks[end].first <= high)
 
     def remove(self, seqs: set[int]) -> int:
-        """Remove those of some numbers that are here. Returns how many that were. Afterwards all may be gone."""
-        before = self.size
-        if min(seqs) <= self._head[0]:
-            self._head = array("Q", [seq for seq in self._head if seq not in seqs])
-        start, end = self._reach(min(seqs), max(seqs))
-        kept = array("Q", [seq for chunk in self._chunks[start:end] for seq in _unpack(chunk) if seq not in seqs])
-        self._chunks[start:end] = _cut(kept)
+        """Remove those of some numbers that are here. Returns how many that were. Afterwards all may be gone. Costs no
+        more than the chunks that they may be in.
+        """
+        gone, before = sorted(seqs), self.size
+        if gone[0] <= self._head[0]:
+            head = self._head
+            self._head = array("Q", [seq for seq in head if seq not in seqs])
+            self.size -= len(head) - len(self._head)
+        start, end = self._reach(gone[0], gone[-1])
+        old = self._chunks[start:end]
+        new = [kept for chunk in old for kept in _without(chunk, gone, seqs)]
+        self._chunks[start:end] = new
+        self.size -= sum(chunk.size for chunk in old) - sum(chunk.size for chunk in new)
         if not self._head:
             self._refill()
-        self.size = len(self._head) + sum(chunk.size for chunk in self._chunks)
         return before - self.size
 
     def insert(self, seqs: Sequence[int]) -> None:
@@ -178,12 +189,20 @@ class Packed:
         here = bisect_left(seqs, self._head[0])
         if here:
             self._head = array("Q", sorted([*self._head, *seqs[:here]], reverse=True))
+            self._shorten()
         if here < len(seqs):
             start = bisect_left(self._chunks, seqs[here], key=_last_of)
             end = bisect_left(self._chunks, seqs[-1], key=_last_of) + 1
             old = (seq for chunk in self._chunks[start:end] for seq in _unpack(chunk))
             self._chunks[start:end] = _cut(array("Q", sorted([*old, *seqs[here:]])))
         self.size += len(seqs)
+
+
+def _without(chunk: _Chunk, gone: list[int], seqs: set[int]) -> Iterable[_Chunk]:
+    """What is left of a chunk when some numbers are gone, given in their order and as a set."""
+    if bisect_left(gone, chunk.first) == bisect_right(gone, chunk.last):
+        return [chunk]
+    return _cut(array("Q", [seq for seq in _unpack(chunk) if seq not in seqs]))
 
 
 def _cut(seqs: "array[int]") -> Iterable[_Chunk]:

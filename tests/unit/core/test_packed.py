@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fila.core.fair_key import FairKey
 from fila.core.lane import Lane
-from fila.core.packed import Packed
+from fila.core.packed import Packed, _unpack
 from tests.support.packing import chunks_of
 
 ANY = 1 << 64
@@ -116,3 +116,30 @@ def test_what_came_together_takes_less_than_a_byte_for_each():
         tracemalloc.stop()
     assert len(lane) == 100_000
     assert used < len(lane)
+
+
+def test_old_messages_that_come_behind_new_ones_are_packed_too():
+    """As when a start reads what is older than all that has arrived since."""
+    lane = Lane(FairKey("tenant"), 5, (b"", b""))
+    with chunks_of(1024):
+        lane.push_many(range(1 << 40, (1 << 40) + 5000))
+        tracemalloc.start()
+        try:
+            for batch in range(400):
+                lane.push_many(range(batch * 2_345_678, batch * 2_345_678 + 500))
+            used, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert len(lane) == 205_000
+    assert used < len(lane)
+
+
+def test_removing_costs_nothing_between_what_is_removed(monkeypatch):
+    """A few messages of a long lane, far from each other."""
+    unpacked = []
+    with chunks_of(5):
+        one = packed(range(1000))
+        monkeypatch.setattr("fila.core.packed._unpack", lambda chunk: unpacked.append(chunk) or _unpack(chunk))
+        one.remove({100, 900})
+    assert len(unpacked) == 2
+    assert list(one) == [seq for seq in range(1000) if seq not in {100, 900}]
