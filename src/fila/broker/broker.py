@@ -140,7 +140,7 @@ class Broker:
         return await self.do(lambda reply: UpdateQueue(name, changes, reply, origin))  # type: ignore[no-any-return]
 
     async def delete_queue(self, name: str, force: bool = False, origin: Origin = INTERNAL) -> int:
-        await all_known(self, name, dead_letter_name(name))
+        await all_known(self, {name, dead_letter_name(name)})
         return await self.do(lambda reply: DeleteQueue(name, reply, force, origin))  # type: ignore[no-any-return]
 
     async def pause_queue(self, name: str, paused: bool, origin: Origin = INTERNAL) -> None:

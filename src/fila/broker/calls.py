@@ -1,7 +1,7 @@
 """What the parts of the broker that are made of several commands, or of long reads, need of it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol, TypeVar
 
 from fila.broker.commands import Command
@@ -11,7 +11,8 @@ from fila.broker.state import BrokerState
 from fila.storage.base import Storage
 
 T = TypeVar("T")
-LOOK_EVERY_S = 0.01
+LOOK_EVERY_S, LOOK_LEAST_S = 0.01, 0.16
+"""How often it is looked whether messages are known, at first and later: many may wait, for a minute"""
 
 
 class Calls(Protocol):
@@ -34,10 +35,12 @@ class Calls(Protocol):
         """Have a command done and wait for its answer. Raises what it is answered with, Overloaded or ShuttingDown."""
 
 
-async def all_known(broker: Calls, *queues: str) -> None:
+async def all_known(broker: Calls, queues: Collection[str]) -> None:
     """Wait until all messages of these queues are known: after a start, large ones are read while the broker works."""
-    while broker.ready and any(name in broker.state.loading for name in queues):  # noqa: ASYNC110  # each turn reads some
-        await asyncio.sleep(LOOK_EVERY_S)
+    rest = LOOK_EVERY_S
+    while broker.ready and any(name in queues for name in broker.state.loading):  # each tick reads some
+        await asyncio.sleep(rest)
+        rest = min(2 * rest, LOOK_LEAST_S)
 
 
 async def step_by_step(steps: Steps[T]) -> T:

@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import attrgetter
 
 from fila.broker.lane_cache import USUAL
 from fila.broker.queue import LARGE_BYTES, QueueState
@@ -40,6 +41,7 @@ TURN = 20
 """For so many ticks the same queue is read, with one scan of the store, which reads some megabytes ahead"""
 FINAL = 1 << 64
 """Newer than any message"""
+_last_of = attrgetter("last")
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class Loading:
         self._apart = apart
         self._hidden = hidden
         self._newest: dict[str, tuple[int, int]] = {}
-        """Of each key, the newest message that was met, and its weight, where either ever mattered"""
+        """Of each key, the newest message that was met before its turn, and its weight"""
         self._plain: dict[bytes, Lane] = {}
         """Lanes without throttles, by the ends of the keys of their messages. Such a lane is right while messages wait
         in it: what is usual goes there at once."""
@@ -112,7 +114,7 @@ class Loading:
             return False
         for seq in sorted(rest):
             start, end = (keys.message((self.queue.prefix, b""), number) for number in (seq, seq + 1))
-            self._take_in(self._store.scan(Family.MESSAGES, start, end), set())
+            self._take_in(self._store.scan(Family.MESSAGES, start, end), set(), early=True)
         apart.met |= rest
         return True
 
@@ -126,8 +128,8 @@ class Loading:
         """Keys have messages that are newer than all that is read, and their weights."""
         self._newest.update({key.name: (FINAL, key.weight) for some in owners for key in some})
 
-    def _take_in(self, messages: Iterable[tuple[bytes, bytes]], known: set[int]) -> None:
-        """Put messages where they belong, but for those that are known."""
+    def _take_in(self, messages: Iterable[tuple[bytes, bytes]], known: set[int], *, early: bool = False) -> None:
+        """Put messages where they belong, but for those that are known. `early`: before older ones."""
         queue, hidden, apart = self.queue, self._hidden, self._apart
         held, due, suspicion, measures = apart.held, apart.due, queue.suspicion, queue.capacity.sizes is not None
         at = len(queue.prefix)
@@ -171,11 +173,11 @@ class Loading:
             lane.last = seq
         queue.capacity.messages += count
         queue.take_in(lanes, seqs, {})
-        self._take_in_gathered(gathered.values())
+        self._take_in_gathered(gathered.values(), early=early)
 
-    def _take_in_gathered(self, gathered: Collection["_Lane"]) -> None:
-        for lane in gathered:
-            self._weigh(lane)
+    def _take_in_gathered(self, gathered: Collection["_Lane"], *, early: bool) -> None:
+        for lane in sorted(gathered, key=_last_of):  # the newest of a key has the last word
+            self._weigh(lane, early=early)
         for lane in gathered:
             lane.take_in()
             if not lane.lane.throttles:
@@ -201,12 +203,13 @@ class Loading:
             return
         lane.lane.key.outside_lanes += 1
 
-    def _weigh(self, lane: "_Lane") -> None:
+    def _weigh(self, lane: "_Lane", *, early: bool) -> None:
         key = lane.lane.key
         seq, weight = self._newest.get(key.name, (0, 1))
         if lane.last > seq:
             weight = lane.weight
-            self._newest[key.name] = (lane.last, weight)
+            if early:
+                self._newest[key.name] = (lane.last, weight)
         key.weight = weight
         cache = self.queue.lane_cache
         cache.weighted = cache.weighted or weight != 1

@@ -108,13 +108,13 @@ class Operators:
     ) -> tuple[list[QueueSummary], bool]:
         """Queues behind a name that are visible, in the order of their names, and whether there are more."""
         queues = self._state.queues
-        await all_known(self._broker, *queues)
+        await all_known(self._broker, queues)
         names = sorted(name for name in queues if name > behind and (visible is None or visible(name)))
         return [summarize(queues[name]) for name in names[:most]], len(names) > most
 
     async def stats(self, name: str, order: KeyOrder) -> QueueStats:
         """A queue in detail. Raises QueueNotFound."""
-        await all_known(self._broker, name)
+        await all_known(self._broker, {name})
         for told in look(self._state.queue(name), order, self._broker.now()):
             if told is not None:
                 return told
@@ -123,7 +123,7 @@ class Operators:
 
     async def peek(self, name: str, query: Query, most: int) -> Seen:
         """Look at messages without taking them. Raises QueueNotFound."""
-        await all_known(self._broker, name)
+        await all_known(self._broker, {name})
         queue = self._state.queue(name)
         walk = Search(self._broker.store, queue, query, read=True)
         matches = await step_by_step(walk.next(most, EFFORT_A_CALL))
@@ -131,7 +131,7 @@ class Operators:
 
     async def redrive(self, name: str, query: Query, sweep: Sweep) -> SweptSome:
         """Send dead letters back to their queue. Raises QueueNotFound, InvalidArgument or NotNow."""
-        await all_known(self._broker, source_of(self._state, self._state.queue(name)).name)
+        await all_known(self._broker, {source_of(self._state, self._state.queue(name)).name})
         return await self._sweep(name, query, sweep, Redrive)
 
     async def purge(self, name: str, query: Query, sweep: Sweep, any_queue: bool) -> SweptSome:
@@ -145,7 +145,7 @@ class Operators:
         return await self._sweep(name, query, sweep, Purge)
 
     async def _sweep(self, name: str, query: Query, sweep: Sweep, command: type[Redrive | Purge]) -> SweptSome:
-        await all_known(self._broker, name)
+        await all_known(self._broker, {name})
         walk = Search(self._broker.store, self._state.queue(name), query)
         if sweep.dry_run:
             count = await self._walk(walk, sweep, _count)
@@ -209,7 +209,7 @@ class Operators:
 
         Raises QueueNotFound or NoSuchMessage.
         """
-        await all_known(self._broker, queue_name)
+        await all_known(self._broker, {queue_name})
         queue = self._state.queue(queue_name)
         if message_id:
             found = await self._find(queue, message_id)
@@ -252,7 +252,7 @@ class Operators:
     async def _try_hooks(
         self, queue: QueueState, script: str, given: Subject, next_messages: int
     ) -> list[TriedMessage]:
-        await all_known(self._broker, queue.name)
+        await all_known(self._broker, {queue.name})
         scripts, budget = self._state.scripts, self._state.scripts.dry_run_budget
         await self._time_for_dry_runs()
         tried = scripts.try_out(queue.record, script)

@@ -70,7 +70,7 @@ class Readers:
         """The claim after one; None when there is nothing to claim. Raises what `plan_claim` does."""
         if not 0 <= wanted.wait_ms <= MAX_WAIT_MS:
             raise InvalidArgument(f"wait_ms must be from 0 to {MAX_WAIT_MS}, not {wanted.wait_ms}")
-        await all_known(self._broker, wanted.queue)
+        await all_known(self._broker, {wanted.queue})
         until = self._broker.now() + wanted.wait_ms * NS_PER_MS
         claim = await self._make(wanted)
         rest = LOOK_EVERY_S
@@ -152,7 +152,7 @@ class Readers:
 
     async def floor(self, queue_name: str, group_name: str) -> Floor:
         """Raises QueueNotFound, or InvalidArgument for a name that no group may have."""
-        await all_known(self._broker, queue_name)
+        await all_known(self._broker, {queue_name})
         queue = self._state.queue(queue_name)
         check_group(group_name, self._state.limits)
         group = queue.groups.get(group_name) or Group(group_name)
@@ -164,7 +164,7 @@ class Readers:
         """
         if not 0 <= part < parts <= MAX_PARTS:
             raise InvalidArgument(f"part must be from 0 up to parts, which must be from 1 to {MAX_PARTS}")
-        await all_known(self._broker, queue_name)
+        await all_known(self._broker, {queue_name})
         queue = self._state.queue(queue_name)
         walk = Search(self._broker.store, queue, query)
 
