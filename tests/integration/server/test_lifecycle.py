@@ -15,6 +15,7 @@ from fila.core.errors import StoreLocked
 from fila.server.app import Server
 from fila.v1 import service_pb2
 from tests.integration.server.conftest import WAIT_S, settings, take
+from tests.support.packing import reads_of
 
 
 def connect(server):
@@ -242,3 +243,19 @@ class TestTheProgram:
     def test_its_version_and_help_are_told(self, tmp_path):
         assert run_server(tmp_path, "--version").stdout.startswith("fila-server ")
         assert "--data-dir" in run_server(tmp_path, "--help").stdout
+
+
+async def test_a_server_says_when_all_messages_of_before_are_read(serve):
+    """Once, when it is so."""
+    told = []
+    async with serve() as peer:
+        await peer.create()
+        await peer.send_many(50)
+        await peer.server.stop()
+        peer.server.on_loaded = lambda: told.append(peer.server.loading)
+        with reads_of(2):
+            await peer.server.start()
+            assert peer.server.loading
+            while not told:
+                await asyncio.sleep(0.01)
+    assert told == [False]
