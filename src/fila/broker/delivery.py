@@ -152,7 +152,11 @@ def plan_delivery(tick: Tick, queue: QueueState, budget: int) -> int:
     if limit <= 0:
         return tried
     loading = tick.state.loading.get(queue.name)
-    selection = queue.drr.select(limit, tick.now, None if loading is None else loading.known)
+    if loading is None:
+        selection = queue.drr.select(limit, tick.now)
+    else:
+        selection = queue.drr.select(limit, tick.now, loading.known, park_newer=True)
+        loading.put_off(selection.beyond)
     if selection.unfinished:
         tick.state.wakeups.look_again(queue)
     count = len(selection.messages)

@@ -21,12 +21,14 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import islice
 from operator import attrgetter
 
 from fila.broker.lane_cache import USUAL
 from fila.broker.queue import LARGE_BYTES, QueueState
 from fila.broker.state import BrokerState
+from fila.core.drr import PARKED
 from fila.core.errors import StoreCorrupt
 from fila.core.fair_key import FairKey
 from fila.core.lane import Lane
@@ -60,7 +62,19 @@ class Apart:
 class Loading:
     """The messages of one queue that are still to be read."""
 
-    __slots__ = ("_apart", "_end", "_hidden", "_messages", "_newest", "_plain", "_store", "known", "queue", "turn")
+    __slots__ = (
+        "_apart",
+        "_beyond",
+        "_end",
+        "_hidden",
+        "_messages",
+        "_newest",
+        "_plain",
+        "_store",
+        "known",
+        "queue",
+        "turn",
+    )
 
     def __init__(self, queue: QueueState, store: Storage, apart: Apart, hidden: Ranges) -> None:
         self.queue = queue
@@ -76,6 +90,8 @@ class Loading:
         self._plain: dict[bytes, Lane] = {}
         """Lanes without throttles, by the ends of the keys of their messages. Such a lane is right while messages wait
         in it: what is usual goes there at once."""
+        self._beyond: list[tuple[int, int, FairKey]] = []
+        """Parked keys by their oldest messages, which are newer than what is known; a heap"""
         self._end = keys.after(queue.prefix)
         self._messages: Iterator[tuple[bytes, bytes]] | None = None
 
@@ -92,7 +108,21 @@ class Loading:
         self._take_in(found, self._apart.met)
         if found:
             _, self.known = keys.read_message(found[-1][0])
-        return len(found) == most
+        more = len(found) == most
+        self._let_in(self.known if more else FINAL)
+        return more
+
+    def put_off(self, parked: Iterable[FairKey]) -> None:
+        """Let keys go on when it is known that nothing is older than what they have."""
+        for key in parked:
+            heappush(self._beyond, (key.oldest, id(key), key))
+
+    def _let_in(self, upto: int) -> None:
+        beyond = self._beyond
+        while beyond and beyond[0][0] <= upto:
+            key = heappop(beyond)[2]
+            if key.ring == PARKED:
+                self.queue.drr.activate(key)
 
     def go_on_later(self, last: int) -> None:
         """Leave the rest to `load_some`: what is not newer than `last`."""

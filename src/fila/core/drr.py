@@ -15,7 +15,8 @@ Theory of operation (after FQ-CoDel, RFC 8290, section 4):
 
 - A key whose throttles hold up all that it has is *parked* when its turn comes: it leaves the rings with what it has
   left to spend, costs nothing while it waits (see `lines.py`), and goes on as a sparse key. So it spends one share for
-  every time that it passes through the backlogged ring, as everybody does, however often it is parked.
+  every time that it passes through the backlogged ring, as everybody does, however often it is parked. So is a key
+  whose messages all wait until older ones are read after a start.
 
 A turn takes constant time, and a message `cost / (weight * quantum)` turns, as in any deficit round robin. Weights and
 costs are at least 1.
@@ -52,6 +53,8 @@ class Selection:
     """(key, deficit, ring) of every key that was looked at, in the order of first look."""
     trace: Trace = field(default_factory=Trace)
     """What happened at the throttles."""
+    beyond: list[FairKey] = field(default_factory=list)
+    """Keys that were parked because all that they have is newer than was asked for"""
     unfinished: bool = False
     """Whether there are keys that were not looked at although more was wanted."""
     round: int = 0
@@ -80,7 +83,7 @@ class Drr:
         self.quantum = quantum
         self.lines = lines
         self.parked = 0
-        """How many keys wait for throttles, outside the rings."""
+        """How many keys wait for throttles, or for older messages to be read, outside the rings."""
         self.round = 0
         self.turns = 0
         """How many turns keys have had."""
@@ -117,10 +120,11 @@ class Drr:
         """The keys in the order in which they will have their turn."""
         return [*self._sparse, *self._backlogged]
 
-    def select(self, limit: int, now: int = 0, cap: int | None = None) -> Selection:
+    def select(self, limit: int, now: int = 0, cap: int | None = None, *, park_newer: bool = False) -> Selection:
         """Take the next messages, at most `limit`, out of their lanes; with a cap only those that are no newer.
 
-        A key that has newer ones only keeps its position and what it has left to spend, as if nobody had asked.
+        A key that has newer ones only keeps its position and what it has left to spend, as if nobody had asked; or it
+        is parked, until somebody activates it.
         """
         chosen = Selection(round=self.round, turns=self.turns, turns_left=self._turns_left, sparse_run=self._sparse_run)
         messages, before, trace = chosen.messages, chosen.before, chosen.trace
@@ -147,7 +151,15 @@ class Drr:
                 before.append((key, deficit, key.ring))
             capped = cap is not None and not key.is_within(cap)
             if capped and cap is not None and key.head is not None and not (key.blocked or key.reaches(cap)):
-                aside.append((ring, ring.popleft()))
+                if park_newer:
+                    self._park(ring, key, deficit, had_turn=False)
+                    self._sparse_run += is_sparse  # so many of them hold up nobody
+                    chosen.beyond.append(key)
+                else:
+                    aside.append((ring, ring.popleft()))
+                if len(chosen.beyond) >= MAX_PARKED:
+                    chosen.unfinished = True
+                    break
                 continue
             served = 0
             if key.head is None:

@@ -205,3 +205,23 @@ def test_a_store_that_failed_is_opened_anew_while_a_queue_is_read(tmp_path, monk
 
 def fails(*_):
     raise OSError("an input or output error")
+
+
+def test_keys_that_have_only_newer_messages_are_looked_at_once():
+    """There may be a hundred thousand of them, and the others are served meanwhile."""
+    one = Driver(journal=OFF, background=True)
+    one.create("q", fairness_header="tenant")
+    before = [one.send("q", headers={"tenant": "old"}) for _ in range(PENDING)]
+    with reads_of(2):
+        one.restart()
+        new = [one.send("q", headers={"tenant": f"new-{number}"}) for number in range(20)]
+        drr = one.queue("q").drr
+        assert (len(drr), drr.parked) == (21, 0)
+        consumer = one.join("q", 2 * PENDING)
+        one.tick()
+        assert consumer.seqs
+        assert drr.parked == 20
+        one.settle_down()
+    assert consumer.seqs[:PENDING] == before
+    assert sorted(consumer.seqs[PENDING:]) == new
+    assert not drr.parked
