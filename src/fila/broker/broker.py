@@ -33,6 +33,7 @@ from fila.broker.commands import (
     UpdateQueue,
 )
 from fila.broker.engine import Engine, Load
+from fila.broker.loading import let_go
 from fila.broker.operators import Operators
 from fila.broker.queue import dead_letter_name
 from fila.broker.reading import Readers
@@ -251,6 +252,7 @@ class Broker:
         self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
+        let_go(self.state)
         self.store.close()
 
     def fail(self, reason: Exception) -> None:

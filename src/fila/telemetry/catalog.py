@@ -129,7 +129,7 @@ PARKED_KEYS = Metric(
     "fila.scheduler.drr.parked_keys",
     MetricType.GAUGE,
     _QUEUE,
-    "Fairness keys that wait only for throttles",
+    "Fairness keys that wait only for throttles, or after a start for older messages to be read",
     "{key}",
 )
 

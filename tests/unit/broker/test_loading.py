@@ -203,6 +203,22 @@ def test_a_store_that_failed_is_opened_anew_while_a_queue_is_read(tmp_path, monk
         store.close()
 
 
+def test_a_store_is_free_for_others_once_a_broker_is_closed(tmp_path):
+    """Also if it was read at that time."""
+    store = RocksStorage(tmp_path / "store")
+
+    async def close():
+        broker = Broker(one.engine, store, lambda: one.now)
+        broker.close()
+        RocksStorage(tmp_path / "store").close()
+
+    with reads_of(2):
+        one, _ = started_again(store)
+        one.tick()
+        assert "q" in one.state.loading
+        asyncio.run(close())
+
+
 def fails(*_):
     raise OSError("an input or output error")
 
