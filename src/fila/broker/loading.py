@@ -39,6 +39,8 @@ from fila.storage.base import Family, Storage
 
 LOADED_AT_ONCE = 1_000
 """Messages that are read in one tick: about 1 ms, or 5 ms where each has a key of its own"""
+BYTES_AT_ONCE = 2 << 20
+"""And so many bytes about, if they are large: some milliseconds"""
 TURN = 20
 """For so many ticks the same queue is read, with one scan of the store, which reads some megabytes ahead"""
 FINAL = 1 << 64
@@ -95,20 +97,27 @@ class Loading:
         self._end = keys.after(queue.prefix)
         self._messages: Iterator[tuple[bytes, bytes]] | None = None
 
-    def read(self, most: int) -> bool:
-        """Read some more. Returns whether there may be others. Raises ValueError, struct.error or StoreFailed."""
+    def read(self, most: int, most_bytes: int) -> bool:
+        """Read some more, so many messages at most, and until there are so many bytes. Returns whether there may be
+        others. Raises ValueError, struct.error or StoreFailed.
+        """
         if self._messages is None:
             start = keys.message((self.queue.prefix, b""), self.known + 1)
             self._messages = self._store.scan(Family.MESSAGES, start, self._end)
+        found, size = list[tuple[bytes, bytes]](), 0
         try:
-            found = list(islice(self._messages, most))
+            for message in islice(self._messages, most):
+                found.append(message)
+                size += len(message[1])
+                if size >= most_bytes:
+                    break
         except BaseException:
             self._messages = None  # it would end here, as if there were no more
             raise
         self._take_in(found, self._apart.met)
         if found:
             _, self.known = keys.read_message(found[-1][0])
-        more = len(found) == most
+        more = len(found) == most or size >= most_bytes
         self._let_in(self.known if more else FINAL)
         return more
 
@@ -290,7 +299,7 @@ def load_some(state: BrokerState) -> None:
     """Read some more of the queue whose turn it is. Between ticks. Raises StoreCorrupt or StoreFailed."""
     name, loading = next(iter(state.loading.items()))
     with unreadable_as_corrupt():
-        more = loading.read(LOADED_AT_ONCE)
+        more = loading.read(LOADED_AT_ONCE, BYTES_AT_ONCE)
     loading.turn -= 1
     if not more or not loading.turn:
         del state.loading[name]

@@ -29,6 +29,8 @@ from fila.storage.records import CommitRecord
 CLOCK_KEY = b"clock"
 LOADED_FIRST, LOADED_AT_LEAST = 50_000, 1_000
 """Messages that are read before the broker serves: so many of all queues, and as many of each"""
+BYTES_FIRST = 16 << 20
+"""And so many bytes of each queue about, if they are large. No more than that is held at a time."""
 MANY_APART = 1_000
 """So many leased, delayed or suspected messages of a queue are looked up: about 60 ms. If there are more, the queue is
 read whole."""
@@ -201,14 +203,14 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found, *, backgro
     first = max(LOADED_AT_LEAST, LOADED_FIRST // max(1, len(state.queues)))
     for name, queue in state.queues.items():
         loading = Loading(queue, store, found.apart[name], hidden)
-        more = loading.read(first)
+        more = loading.read(first, BYTES_FIRST)
         late = background and queue.capacity.limits is None and not queue.record.source
         if more and late and loading.read_apart(MANY_APART):
             loading.go_on_later(state.sequence.last)
             state.loading[name] = loading
         else:
             while more:
-                more = loading.read(LOADED_FIRST)
+                more = loading.read(LOADED_FIRST, BYTES_FIRST)
             state.sequence.last = max(state.sequence.last, loading.known)
         loading.take_in_suspects()
     for name, grant in found.grants:

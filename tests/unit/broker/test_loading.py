@@ -223,6 +223,25 @@ def fails(*_):
     raise OSError("an input or output error")
 
 
+def test_large_messages_are_read_a_few_at_a_time(monkeypatch):
+    """However many may be read: a thousand could be gigabytes."""
+    monkeypatch.setattr("fila.broker.recovery.BYTES_FIRST", 500)
+    monkeypatch.setattr("fila.broker.loading.BYTES_AT_ONCE", 300)
+    one = Driver(journal=OFF, background=True)
+    one.create("q")
+    for _ in range(PENDING):
+        one.send("q", b"x" * 100)
+    one.restart()
+    assert one.queue("q").ready == 5
+    one.tick()
+    assert one.queue("q").ready == 8
+    one.settle_down()
+    assert one.queue("q").ready == PENDING
+    one.background = False
+    one.restart()
+    assert one.queue("q").ready == PENDING
+
+
 def test_keys_that_have_only_newer_messages_are_looked_at_once():
     """There may be a hundred thousand of them, and the others are served meanwhile."""
     one = Driver(journal=OFF, background=True)
