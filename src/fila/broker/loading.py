@@ -133,10 +133,16 @@ class Loading:
             if key.ring == PARKED:
                 self.queue.drr.activate(key)
 
-    def go_on_later(self, last: int) -> None:
-        """Leave the rest to `load_some`: what is not newer than `last`."""
-        self._end = keys.message((self.queue.prefix, b""), last + 1)
+    def go_on_later(self, last: int) -> bool:
+        """Leave the rest to `load_some`, if nothing is newer than `last`, as in a store that has lost its clock: new
+        messages would get such numbers. Returns whether that is so.
+        """
+        end = keys.message((self.queue.prefix, b""), last + 1)
+        if self._store.has_any(Family.MESSAGES, end, self._end):
+            return False
+        self._end = end
         self.rest()
+        return True
 
     def rest(self) -> None:
         """Let go of the store until it is this queue's turn again."""

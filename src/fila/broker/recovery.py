@@ -205,8 +205,7 @@ def _load_messages(state: BrokerState, store: Storage, found: _Found, *, backgro
         loading = Loading(queue, store, found.apart[name], hidden)
         more = loading.read(first, BYTES_FIRST)
         late = background and queue.capacity.limits is None and not queue.record.source
-        if more and late and loading.read_apart(MANY_APART):
-            loading.go_on_later(state.sequence.last)
+        if more and late and loading.read_apart(MANY_APART) and loading.go_on_later(state.sequence.last):
             state.loading[name] = loading
         else:
             while more:

@@ -9,7 +9,7 @@ from fila.broker.engine import Engine
 from fila.broker.journal import Journal
 from fila.broker.operators import Sweep
 from fila.broker.reading import Wanted
-from fila.broker.recovery import recover
+from fila.broker.recovery import CLOCK_KEY, recover
 from fila.broker.search import Query
 from fila.broker.stats import KeyOrder
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
@@ -240,6 +240,22 @@ def test_large_messages_are_read_a_few_at_a_time(monkeypatch):
     one.background = False
     one.restart()
     assert one.queue("q").ready == PENDING
+
+
+def test_a_queue_with_messages_of_later_than_the_broker_knows_is_read_whole():
+    """New ones would get the same numbers."""
+    one = Driver(journal=OFF, background=True)
+    one.create("q")
+    sent = [one.send("q") for _ in range(PENDING)]
+    batch = Batch()
+    batch.delete(Family.DEFAULT, CLOCK_KEY)
+    one.store.write(batch)
+    with reads_of(2):
+        one.restart()
+        one.now -= 3_600_000_000_000
+        sent.append(one.send("q"))
+        one.settle_down()
+    assert sorted(messages_of(one.queue("q"))) == sent
 
 
 def test_keys_that_have_only_newer_messages_are_looked_at_once():
