@@ -29,7 +29,7 @@ from fila.broker.commands import (
 from fila.broker.engine import Engine
 from fila.broker.grants import token_text
 from fila.broker.journal import Journal
-from fila.broker.loading import load_some
+from fila.broker.loading import read_some
 from fila.broker.queue import QueueState
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
@@ -204,7 +204,7 @@ class Driver:
     def read_all(self) -> None:
         """Read all messages of before the restart, some at a time."""
         while self.state.loading:
-            load_some(self.state)
+            self.state.wakeups.want(read_some(self.state.loading))
 
     def tick(self) -> None:
         self.engine.tick(self.now)

@@ -252,7 +252,7 @@ class Broker:
         self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
-        let_go(self.state)
+        let_go(self.state.loading)
         self.store.close()
 
     def fail(self, reason: Exception) -> None:

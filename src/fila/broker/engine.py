@@ -27,7 +27,7 @@ from fila.broker.delivery import plan_deliveries
 from fila.broker.expiry import plan_expiry
 from fila.broker.extension import plan_extensions
 from fila.broker.journal import Journal
-from fila.broker.loading import let_go, load_some
+from fila.broker.loading import let_go, read_some
 from fila.broker.lookup import Lookups
 from fila.broker.operations import OPERATIONS
 from fila.broker.producers import plan_producer_sweep
@@ -248,11 +248,11 @@ class Engine:
     def _read_more(self, now: int) -> None:
         """Read some of what the start has left."""
         try:
-            load_some(self.state)
+            self.state.wakeups.want(read_some(self.state.loading))
         except StoreFailed:
             self._reads_at = now + RETRY_AFTER_FAILURE
         if not self._sound:
-            let_go(self.state)
+            let_go(self.state.loading)
 
     def _write(self, tick: Tick, commands: list[Command]) -> None:
         if not len(tick.batch) and self.journal.remember_looks(tick):
@@ -291,7 +291,7 @@ class Engine:
         state = self.state
         tick.roll_back()
         self._sound = False
-        let_go(state)
+        let_go(state.loading)
         state.wakeups.want_throttled(state.queues, state.throttles, tick.now)
         if isinstance(error, StoreBusy) and self._delivering and self._backoff.stalled(tick.now):
             self._commands.put_back(commands)

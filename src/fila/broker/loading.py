@@ -27,7 +27,6 @@ from operator import attrgetter
 
 from fila.broker.lane_cache import USUAL
 from fila.broker.queue import LARGE_BYTES, QueueState
-from fila.broker.state import BrokerState
 from fila.core.drr import PARKED
 from fila.core.errors import StoreCorrupt
 from fila.core.fair_key import FairKey
@@ -134,7 +133,7 @@ class Loading:
                 self.queue.drr.activate(key)
 
     def go_on_later(self, last: int) -> bool:
-        """Leave the rest to `load_some`, if nothing is newer than `last`, as in a store that has lost its clock: new
+        """Leave the rest to `read_some`, if nothing is newer than `last`, as in a store that has lost its clock: new
         messages would get such numbers. Returns whether that is so.
         """
         end = keys.message((self.queue.prefix, b""), last + 1)
@@ -301,23 +300,26 @@ class _Lane:
                     self._queue.make_ready(lane, seq, cost)
 
 
-def load_some(state: BrokerState) -> None:
-    """Read some more of the queue whose turn it is. Between ticks. Raises StoreCorrupt or StoreFailed."""
-    name, loading = next(iter(state.loading.items()))
+def read_some(loadings: dict[str, Loading]) -> QueueState:
+    """Read some more of the queue whose turn it is, and return that queue. Between ticks.
+
+    Raises StoreCorrupt or StoreFailed.
+    """
+    name, loading = next(iter(loadings.items()))
     with unreadable_as_corrupt():
         more = loading.read(LOADED_AT_ONCE, BYTES_AT_ONCE)
     loading.turn -= 1
     if not more or not loading.turn:
-        del state.loading[name]
+        del loadings[name]
     if more and not loading.turn:
         loading.rest()
-        state.loading[name] = loading
-    state.wakeups.want(loading.queue)
+        loadings[name] = loading
+    return loading.queue
 
 
-def let_go(state: BrokerState) -> None:
+def let_go(loadings: dict[str, Loading]) -> None:
     """Hold nothing of the store until the next tick: it may have to be opened anew, and cannot be while it is read."""
-    for loading in state.loading.values():
+    for loading in loadings.values():
         loading.rest()
 
 

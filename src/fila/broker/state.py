@@ -2,10 +2,10 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from fila.auth.registry import Change, Registry
 from fila.broker.audit import Audit
+from fila.broker.loading import Loading
 from fila.broker.queue import QueueState, dead_letter_name
 from fila.broker.queue_limits import limits_of
 from fila.broker.recent import RecentRecords
@@ -20,9 +20,6 @@ from fila.core.throttle import Limit, ThrottleManager
 from fila.core.transactions import StagedBatch, Transactions
 from fila.lua.hooks import Hooks
 from fila.storage.records import QueueRecord
-
-if TYPE_CHECKING:
-    from fila.broker.loading import Loading
 
 RECENT_BYTES = 16 << 20
 """How much of what was just written is kept for consumers that are waiting."""
