@@ -135,7 +135,7 @@ class Lines:
             else:
                 allowed = _room(throttle, cost, now, line.called)
                 if not allowed and _room(throttle, cost, now):
-                    if key not in trace.put_off:
+                    if not trace.put_off.get(key):  # with all of its lanes, so that none takes that room
                         trace.put_off[key] = False
                         return 0
                     allowed = 1

@@ -343,6 +343,30 @@ def test_a_key_that_one_throttle_calls_does_not_take_what_another_holds_for_its_
     assert min(passed["both"], passed["only"]) >= 15
 
 
+def test_a_key_that_is_put_off_is_put_off_with_all_its_lanes():
+    """What another throttle holds for its own is not taken by a less urgent message of the key that lets them first."""
+    rings = Rings(quantum=4)
+    rings.limit(t="max_in_flight=1", u="max_in_flight=1")
+    held = []
+    for throttle in "tu":
+        rings.push(f"holds {throttle}", 1, throttles=[throttle])
+        held += rings.select(9).messages
+    rings.push("from t", 1, throttles=["t"])
+    rings.push("from u", 1, throttles=["u"])
+    assert rings.take(9) == []
+    for message in held:
+        rings.release(message)
+    urgent = rings.push("from t", 1, throttles=["u"], priority=0)
+    later = rings.push("from t", 1, throttles=["u"], priority=9)
+    passed = rings.select(9).messages
+    assert names(passed) == ["from t", "from u"]
+    rings.release(passed[1])
+    (first,) = rings.select(9).messages
+    rings.release(first)
+    (second,) = rings.select(9).messages
+    assert seqs([first, second]) == [urgent, later]
+
+
 def test_a_selection_does_not_look_at_too_many_held_up_keys():
     """It stops, says that there is more, and the next one goes on."""
     rings = Rings()
