@@ -327,6 +327,8 @@ class BrokerMachine(RuleBasedStateMachine):
         """By throttle key, of those that are limited"""
         self.rooms: dict[str, int] = {}
         """How many messages of each throttle key may pass in this tick"""
+        self.lines: dict[tuple[str, str], set[str]] = {}
+        """By queue and throttle key, the fairness keys that stood in line before this tick"""
         self.suspects: dict[str, set[int]] = {}
         """Which waited before this tick"""
         self.tried: set[int] = set()
@@ -625,6 +627,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.suspects = {name: suspects_of(queue) for name, queue in self.queues.items()}
         self.rooms = {key: bucket.room(self.driver.now, self.in_flight(key)) for key, bucket in self.buckets.items()}
         self.note_rooms()
+        self.lines = self.standing()
         self.driver.tick()
         events: dict[int, str] = {}
         if rested and not alone:
@@ -1158,6 +1161,8 @@ class BrokerMachine(RuleBasedStateMachine):
         assert all(passed[key] <= room for key, room in self.rooms.items()), "no more than a throttle lets pass"
         for key, bucket in self.buckets.items():
             bucket.tokens -= passed[key]
+        wanted = {name: self.throttles_of(queue, ready.get(name, {})) for name, queue in self.queues.items()}
+        self.check_lines(wanted, full)
         for name, queue in self.queues.items():
             waiting = ready.get(name, {})
             fresh = {id(one): one.got[handed[id(one)] :] for one in queue.consumers}
@@ -1194,7 +1199,8 @@ class BrokerMachine(RuleBasedStateMachine):
                     self.lease(name, one, delivered)
                     events[delivered.seq] = "enqueue, lease" if delivered.seq in straight else "lease"
             for key, seqs in chosen.items():
-                self.check_order(queue, waiting[key], set(seqs), full)
+                self.check_order(queue, waiting[key], set(seqs), full | self.kept_from(name, key, wanted[name]))
+            self.check_newcomers(name, chosen, wanted[name])
             counts = [(len(fresh[id(one)]), credit[id(one)]) for one in queue.consumers if one not in tried]
             for one in tried:
                 for delivered in one.got[handed[id(one)] :]:
@@ -1267,7 +1273,51 @@ class BrokerMachine(RuleBasedStateMachine):
         message = queue.messages.get(seq)
         return message is None or (message.throttled and message.throttle in full)
 
-    def check_order(self, queue: Queue, waiting: list[int], chosen: set[int], full: set[str]) -> None:
+    def standing(self) -> dict[tuple[str, str], set[str]]:
+        """Who stands in line as the broker has it: the fairness keys that a throttle holds up or has called since."""
+        found = {}
+        for name, queue in self.driver.state.queues.items():
+            for line in queue.drr.lines.all():
+                called = {key.name for key in queue.keys.values() if line in key.called}
+                assert len(called) == line.called, "a place is kept for keys that have messages"
+                found[name, line.throttle.name] = called | {key.name for key in line.keys}
+        return found
+
+    def throttles_of(self, queue: Queue, waiting: dict[str, list[int]]) -> dict[str, set[str]]:
+        """The throttles of what waited before this tick, by fairness key."""
+        return {key: {queue.messages[seq].throttle for seq in seqs} for key, seqs in waiting.items()}
+
+    def check_lines(self, wanted: dict[str, dict[str, set[str]]], full: set[str]) -> None:
+        """A line begins only where a throttle lets nothing more pass, and whoever joins it has a message that waits."""
+        for (name, throttle), keys_in_line in self.standing().items():
+            before = self.lines.get((name, throttle), set())
+            assert before or throttle in full, "nobody stands in line while there is room"
+            assert all(throttle in wanted[name].get(key, ()) for key in keys_in_line - before)
+
+    def kept_from(self, name: str, key: str, wanted: dict[str, set[str]]) -> set[str]:
+        """The throttles whose room may be kept for another fairness key of the queue: there was a line before this
+        tick, and another stands there or has joined it. Nobody overtakes, so a key whose turn comes first goes on with
+        what it has besides. Once all have had their turn, nothing is kept: see "only throttles hold anything up".
+        """
+        lines = {throttle: line for (queue, throttle), line in self.lines.items() if queue == name}
+        others = {throttle for other, throttles in wanted.items() if other != key for throttle in throttles}
+        return {throttle for throttle, line in lines.items() if line - {key} or throttle in others}
+
+    def check_newcomers(self, name: str, chosen: dict[str, list[int]], wanted: dict[str, set[str]]) -> None:
+        """A single place goes to a key that did not stand in line for it only if all that did have had their turn. Keys
+        that wait for other throttles as well are left out: of these, one that was called there need not wait for all.
+        """
+        messages = self.queues[name].messages
+        for (queue, throttle), line in self.lines.items():
+            if queue == name and self.rooms.get(throttle) == 1:
+                passed = {
+                    key for key, seqs in chosen.items() if any(messages[seq].throttle == throttle for seq in seqs)
+                }
+                newcomers = {key for key in passed - line if wanted[key] <= {"", throttle}}
+                waited = {key for key in line if throttle in wanted.get(key, ())}
+                assert not newcomers or waited <= chosen.keys(), "nobody overtakes"
+
+    def check_order(self, queue: Queue, waiting: list[int], chosen: set[int], held_up: set[str]) -> None:
         """The first of the key, by priority and age, but for those that are held up; and those stay in order."""
         skipped: set[str] = set()
         for seq in waiting[: max(waiting.index(seq) for seq in chosen) + 1]:
@@ -1276,7 +1326,7 @@ class BrokerMachine(RuleBasedStateMachine):
             if seq in chosen:
                 assert throttle not in skipped
             else:
-                assert throttle in full
+                assert throttle in held_up
                 skipped.add(throttle)
 
     def check_moves(self, before: dict[int, State], events: dict[int, str]) -> None:
@@ -1358,6 +1408,9 @@ class BrokerMachine(RuleBasedStateMachine):
                 for seq, message in queue.messages.items()
                 if message.state is State.READY
             }
+            waiting = {(one.key, one.throttle) for one in queue.messages.values() if is_ready(one) and one.throttled}
+            for line in state.drr.lines.all():
+                assert {(key.name, line.throttle.name) for key in line.keys} <= waiting, "nobody waits for nothing"
 
     def store_is_as_the_model_says(self) -> None:
         stored = self.driver.store.dump()
@@ -1550,9 +1603,14 @@ def ready_of(queue: Queue) -> dict[str, list[int]]:
     """What could be delivered of each key, in order."""
     found: dict[str, list[int]] = defaultdict(list)
     for seq, message in sorted(queue.messages.items(), key=lambda item: (item[1].priority, item[0])):
-        if message.state is State.READY and not message.suspicion:
+        if is_ready(message):
             found[message.key].append(seq)
     return found
+
+
+def is_ready(message: Message) -> bool:
+    """Whether it waits, and may be delivered together with others."""
+    return message.state is State.READY and not message.suspicion
 
 
 def suspects_of(queue: Queue) -> set[int]:
@@ -1594,6 +1652,25 @@ def compare_failures(answers: list[Any], expected: Expected) -> None:
     assert [(one.queue, one.message_id) for one in failures] == [(name, message_id) for name, message_id, _ in expected]
     for one, (_, _, error) in zip(failures, expected, strict=True):
         assert isinstance(one.error, error)
+
+
+def test_the_model_knows_of_places_that_are_kept_for_others() -> None:
+    """A key has its turn before the one that a throttle has called, and the consumer's credit ends with that."""
+    machine = BrokerMachine()
+    machine.create_queue("b b")
+    machine.set_limit("u", "max_in_flight=1", 2)
+    for _ in range(2):
+        machine.join("b b", 1, 0, False)
+    for batch in ([("x", "u"), ("x", "u")], [("w", "")], [("y", "u"), ("y", "")]):
+        machine.enqueue([("b b", key, "", 5, 0, "", throttle, "") for key, throttle in batch], "", 0, 2)
+        machine.agrees_with_the_model()
+    (first,) = machine.recipients[0].got
+    machine.send_acks([("b b", [first.seq], first.token)], 2)
+    machine.agrees_with_the_model()
+    second = machine.recipients[0].got[-1]
+    message = machine.queues["b b"].messages[second.seq]
+    assert (message.key, message.throttle) == ("y", "")
+    assert machine.in_flight(f"{THROTTLE}:u") == 0
 
 
 def test_every_event_of_the_lifecycle_happens_here() -> None:

@@ -105,6 +105,27 @@ def test_an_in_flight_cap_frees_however_a_lease_ends(end):
     assert driver.state.throttles.find("provider:aws").in_flight == 1
 
 
+def test_a_place_is_kept_for_the_key_that_waits_longest(driver):
+    """Also when another key has its turn first and there is no credit for both: that one goes on with what needs no
+    place.
+    """
+    limit(driver, "provider:aws", "max_in_flight=1")
+    one = driver.join("q", 1)
+    first, second = send(driver, 2, provider="aws", tenant="x")
+    other = driver.join("q", 1)
+    send(driver, 1, tenant="w")
+    assert (one.seqs, len(other.take())) == ([first], 1)
+    (held,) = one.take()
+    late, free = (send(driver, 1, tenant="y", **headers)[0] for headers in ({"provider": "aws"}, {}))
+    passed = []
+    for _ in range(3):
+        driver.ack("q", held.id)
+        driver.settle_down()
+        (held,) = one.take()
+        passed.append(held.seq)
+    assert passed == [free, second, late]
+
+
 def test_extending_a_lease_keeps_its_place(driver):
     """A message that stays in flight is counted once."""
     limit(driver, "provider:aws", "max_in_flight=1")
