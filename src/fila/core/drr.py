@@ -17,6 +17,8 @@ Theory of operation (after FQ-CoDel, RFC 8290, section 4):
   left to spend, costs nothing while it waits (see `lines.py`), and goes on as a sparse key. So it spends one share for
   every time that it passes through the backlogged ring, as everybody does, however often it is parked. So is a key
   whose messages all wait until older ones are read after a start.
+- A key that is put off (see `lines.py`) goes to the end of the backlogged ring with what it has left, behind those
+  that were called before, whichever their ring.
 
 A turn takes constant time, and a message `cost / (weight * quantum)` turns, as in any deficit round robin. Weights and
 costs are at least 1.
@@ -271,12 +273,12 @@ class Drr:
         key.deficit = deficit
 
     def _put_off(self, ring: deque[FairKey], key: FairKey, deficit: int, trace: Trace) -> None:
-        """Let those go first for whom the room of a throttle is meant."""
+        """Let those go first for whom the room of a throttle is meant, in whichever ring they stand."""
         trace.put_off[key] = True
         ring.popleft()
         key.deficit = deficit
-        key.ring = SPARSE
-        self._sparse.append(key)
+        key.ring = BACKLOGGED
+        self._backlogged.append(key)
 
     def _end_turn(self, ring: deque[FairKey], key: FairKey, deficit: int) -> None:
         """Move a key on that had its turn: with its share for the next one, or out if it emptied with a rest."""

@@ -367,6 +367,29 @@ def test_a_key_that_is_put_off_is_put_off_with_all_its_lanes():
     assert seqs([first, second]) == [urgent, later]
 
 
+def test_a_key_that_is_put_off_stands_behind_those_for_whom_the_room_is_kept():
+    """Also behind a key that goes on in the backlogged ring, since not all that it has is held up."""
+    rings = Rings(quantum=4)
+    rings.limit(t="max_in_flight=1", u="max_in_flight=1")
+    held = []
+    for throttle in "tu":
+        rings.push(f"holds {throttle}", 1, throttles=[throttle])
+        held += rings.select(9).messages
+    rings.push("from t", 1, throttles=["t"])
+    assert rings.take(9) == []
+    first = rings.push("backlogged", 1, throttles=["u"], priority=0)
+    rings.push("backlogged", 4)
+    assert rings.take(4) == ["backlogged"] * 4
+    second = rings.push("from t", 1, throttles=["u"], priority=0)
+    for message in held:
+        rings.release(message)
+    passed = rings.select(9).messages
+    assert names(passed) == ["from t", "backlogged"]
+    assert passed[1][1] == first
+    rings.release(passed[1])
+    assert seqs(rings.select(9).messages) == [second]
+
+
 def test_a_selection_does_not_look_at_too_many_held_up_keys():
     """It stops, says that there is more, and the next one goes on."""
     rings = Rings()
