@@ -150,6 +150,8 @@ class Engine:
         if queue is not None and queue.consumers.remove(consumer.number) is not None:
             self.journal.consumers_changed(queue_name)
             self.submit(ReturnGrants(queue_name, consumer.number, parting, unsent=unsent))
+            if len(queue.suspects):
+                self.state.wakeups.want(queue)  # another may try one now, also when nothing goes back
 
     def want(self, queue_name: str) -> None:
         """Look at a queue in the next tick, because a consumer of it can take more."""

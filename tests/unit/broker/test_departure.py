@@ -274,6 +274,21 @@ def test_a_suspect_that_let_the_last_of_the_others_go_first_is_tried_next(driver
     assert set(held) & set(suspects)
 
 
+@pytest.mark.parametrize("parting", [Parting.KEPT, Parting.LEFT])
+def test_a_suspect_is_tried_when_the_consumer_that_tries_another_goes(driver, parting):
+    """Also when that one's lease is kept, so that nothing goes back: an idle consumer takes over at once."""
+    driver.create("q")
+    fill(driver, 2)
+    lose(driver, 2, handed=2)
+    trying, idle = driver.join("q", 1), driver.join("q", 1)
+    driver.settle_down()
+    assert (len(trying.got), idle.got) == (1, [])
+    driver.leave(trying, parting)
+    driver.tick()
+    assert len(idle.got) == 1
+    assert idle.seqs != trying.seqs
+
+
 def test_suspects_obey_their_throttles(driver):
     """One that is held up keeps no consumer waiting for it."""
     driver.create("q", throttle_headers=("l",))
