@@ -337,8 +337,8 @@ class BrokerMachine(RuleBasedStateMachine):
         """Messages that die in this tick"""
         self.rooms_left: dict[str, list[int]] = {}
         """How many messages and bytes each queue takes in this tick"""
-        self.measuring: list[tuple[str, Queue]] = []
-        """Queues whose bytes are to be counted, one in each tick"""
+        self.measuring: list[tuple[str, Queue, set[int]]] = []
+        """Queues whose bytes are to be counted, one in each tick, with what was there when that was decided"""
 
     def bury(self) -> None:
         """Move what has died to the dead-letter queues, whose consumers see it in the next tick."""
@@ -654,9 +654,9 @@ class BrokerMachine(RuleBasedStateMachine):
     def measure(self) -> None:
         """The bytes of a queue that holds messages are counted in a tick after they began to be limited."""
         if self.measuring:
-            name, queue = self.measuring.pop(0)
-            if self.queues.get(name) is queue:
-                queue.unmeasured.clear()
+            name, queue, messages = self.measuring.pop(0)
+            if self.queues.get(name) is queue and queue.unmeasured is messages:
+                messages.clear()
 
     def note_drops(self, events: dict[int, str]) -> None:
         """A queue into which something came and that is over its limit drops messages in one of the next ticks."""
@@ -844,10 +844,10 @@ class BrokerMachine(RuleBasedStateMachine):
         queue.max_depth, queue.max_bytes = changes["max_depth"], changes["max_bytes"]
         queue.drop_oldest = changes["overflow"] == DROP_OLDEST
         if not queue.max_bytes:
-            queue.unmeasured.clear()
+            queue.unmeasured = set()  # what was to be counted for a limit that has gone is not counted for the next one
         elif not measured and queue.messages:
             queue.unmeasured = set(queue.messages)
-            self.measuring.append((name, queue))
+            self.measuring.append((name, queue, queue.unmeasured))
         return None
 
     def do_drop(self, _: Pending, name: str, events: dict[int, str], __: Any) -> None:
