@@ -327,6 +327,17 @@ def test_metrics_files_that_cannot_be_used_are_left_out_until_they_are_mended(wo
     assert len(third.quarantined) == 3
 
 
+def jobs_of(spark):
+    """Numbers and descriptions of the jobs that Spark remembers, which are not all of a long session."""
+    jobs = spark._jsc.sc().statusStore().jobsList(None)
+    found = [(jobs.apply(at).jobId(), jobs.apply(at).description()) for at in range(jobs.size())]
+    return [(number, text.get() if text.isDefined() else "") for number, text in found]
+
+
+def last_job(spark):
+    return max((number for number, _ in jobs_of(spark)), default=-1)
+
+
 def test_files_elsewhere_are_looked_at_without_a_job_for_each(work, monkeypatch):
     """As files of HDFS or an object store, which this process cannot open by their path."""
     monkeypatch.setattr(FileInfo, "local", None)
@@ -337,10 +348,9 @@ def test_files_elsewhere_are_looked_at_without_a_job_for_each(work, monkeypatch)
     files = Files(work.spark)
     found = sources.find(files, tables.reports(), str(work.reports))
     reader = sources._Reader(work.spark, files, tables.reports())
-    store = work.spark._jsc.sc().statusStore()
-    before = store.jobsList(None).size()
+    before = last_job(work.spark)
     shapes = {file.name: reader.shape_of(file) for file in found}
-    assert store.jobsList(None).size() == before
+    assert last_job(work.spark) == before
     assert [shape[0] for shape in shapes.values()] == ["csv", "json", "json", "parquet"]
     assert shapes["a.csv"][1:] == REPORTS
     (work.reports / "e.parquet").write_text("no")
@@ -350,8 +360,7 @@ def test_files_elsewhere_are_looked_at_without_a_job_for_each(work, monkeypatch)
 
 def test_plans_have_no_step_in_one_task_no_python_and_no_forced_join_and_jobs_say_what_they_are_for(work, monkeypatch):
     """A join that is forced to hash runs out of memory where one that sorts would spill."""
-    store = work.spark._jsc.sc().statusStore()
-    before = store.jobsList(None).size()
+    before = last_job(work.spark)
     plans = {}
 
     def append(lake, what, rows, *more):
@@ -372,8 +381,7 @@ def test_plans_have_no_step_in_one_task_no_python_and_no_forced_join_and_jobs_sa
             continue  # a few rows of the driver
         for word in ("Coalesce 1", "Repartition 1", "SinglePartition", "EvalPython", "MapInPandas", "strategy="):
             assert word not in plan.replace("strategy=broadcast", ""), (what, word)
-    jobs = store.jobsList(None)
-    texts = [jobs.apply(at).description() for at in range(jobs.size() - before)]  # the newest come first
+    texts = [text for number, text in jobs_of(work.spark) if number > before]
     assert texts
-    assert all("fila reconcile: " in (text.get() if text.isDefined() else "") for text in texts)
+    assert all("fila reconcile: " in text for text in texts)
     assert work.spark.sparkContext.getLocalProperty("spark.job.description") is None
