@@ -194,6 +194,7 @@ class Drr:
                     continue
                 else:  # the limit cut its turn short, or the cap
                     key.deficit = deficit
+                    self.lines.go_on(key)
                     if not (capped and limit):
                         break
                     aside.append((ring, ring.popleft()))

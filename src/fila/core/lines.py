@@ -189,6 +189,12 @@ class Lines:
         for lane in key.at(line):
             key.open(lane)
 
+    def go_on(self, key: FairKey) -> None:
+        """A key goes on with the turn that it was called for in a later selection: what was refused is tried again."""
+        for line in key.called:
+            for lane in key.at(line):
+                key.open(lane)
+
     def after_turn(self, key: FairKey, passed: set[Throttle], *, spent: bool, trace: Trace) -> tuple[Line, ...]:
         """Put a key that had its turn back in line where it is held up again. Returns the lines that had called it.
 

@@ -390,6 +390,24 @@ def test_a_key_that_is_put_off_stands_behind_those_for_whom_the_room_is_kept():
     assert seqs(rings.select(9).messages) == [second]
 
 
+def test_a_turn_that_goes_on_begins_with_the_most_urgent_message():
+    """What its throttle refused before the limit cut the turn short is tried again before what is less urgent."""
+    rings = Rings(quantum=9)
+    rings.limit(t="max_in_flight=1")
+    rings.push("holds t", 1, throttles=["t"])
+    (held,) = rings.select(9).messages
+    first = rings.push("a", 2, throttles=["t"], priority=0) - 1
+    assert rings.take(9) == []
+    rings.push("a", 2, priority=5)
+    later = rings.push("a", 1, throttles=["t"], priority=9)
+    rings.release(held)
+    taken = rings.select(2).messages
+    assert (taken[0][1], len(taken)) == (first, 2)
+    rings.release(taken[0])
+    assert first + 1 < later
+    assert seqs(rings.select(1).messages) == [first + 1]
+
+
 def test_a_selection_does_not_look_at_too_many_held_up_keys():
     """It stops, says that there is more, and the next one goes on."""
     rings = Rings()
