@@ -6,6 +6,9 @@ module Fila
   class UnaryCalls
     # How long one address may take to connect before the next one is tried.
     CONNECT = 2.0
+    # With less time than this left, nothing is tried again: what was refused is known, and the answer to one more
+    # attempt would come when nobody waits for it.
+    ENOUGH = 0.25
 
     def initialize(connection)
       @connection = connection
@@ -60,7 +63,7 @@ module Fila
 
         hops = hop?(e, address, hops) ? hops + 1 : 0
         wait = hops.positive? ? 0 : backoff.next_wait(at_least: e.retry_after)
-        raise if Clock.now + wait >= deadline
+        raise if Clock.now + wait + ENOUGH >= deadline
 
         sleep wait
         retry
