@@ -234,6 +234,7 @@ def test_a_run_that_is_stopped_after_any_commit_is_finished_by_the_next(spark, t
         assert told(rough.read(name), *columns) == told(even.read(name), *columns)
 
 
+@pytest.mark.slow
 def test_from_a_broker_by_the_archive_to_the_figures(spark, tmp_path):
     with ServerProcess(config="[journal]\nenabled = true\n") as server, Client(server.addr, timeout=30) as client:
         client.create_queue("orders", fairness_header="tenant")

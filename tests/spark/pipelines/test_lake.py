@@ -56,6 +56,7 @@ def statuses(rows):
     return {row.report_id: row.status for row in rows.collect()}
 
 
+@pytest.mark.slow
 def test_tables_tell_what_was_said_at_an_earlier_time_also_after_maintenance(folder):
     with pytest.raises(BadInput, match="has no runs"):
         current_results(folder.spark, folder.out)
