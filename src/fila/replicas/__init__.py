@@ -1,0 +1,1 @@
+"""One broker kept in several places: its ticks go through a replicated log, and other members follow."""
