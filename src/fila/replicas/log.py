@@ -8,7 +8,7 @@ To add an engine: a class with the methods of `ReplicatedLog`, and a row in the 
 `tests/contract/test_log.py` is the contract.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import NamedTuple, Protocol
 
 
@@ -22,6 +22,10 @@ class InDoubt(LogError):
 
 class Refused(LogError):
     """The engine has appended nothing, because another entry stands where this one was to stand."""
+
+
+class TooLong(LogError):
+    """The entry is longer than the engine takes. Nothing was appended."""
 
 
 class LogUnavailable(LogError):
@@ -52,14 +56,14 @@ class ReplicatedLog(Protocol):
     """One log. Used by one member, on its event loop; other members append to the same log."""
 
     max_entry_bytes: int
-    """Longer entries are refused by the engine"""
+    """Longer entries are refused as TooLong"""
 
     async def append(self, body: bytes, after: int) -> int:
         """Add an entry at the end. Returns its position when a majority keeps it.
 
         `after`: the last position that the caller has read, or -1. An engine that can refuse an entry which would not
-        stand right behind it does so with `Refused`; others let it stand where it may. Raises InDoubt, Refused or
-        LogUnavailable. A cancelled append is in doubt.
+        stand right behind it does so with `Refused`; others let it stand where it may. Raises InDoubt, Refused,
+        TooLong or LogUnavailable. A cancelled append is in doubt.
         """
         ...
 
@@ -69,9 +73,10 @@ class ReplicatedLog(Protocol):
         """
         ...
 
-    def read(self, start: int) -> AsyncIterator[list[Entry]]:
+    def read(self, start: int) -> AsyncGenerator[list[Entry], None]:
         """Durable entries from a position on, some at a time, without end: waits for those to come. Goes on by itself
-        when an engine's node fails. Raises Truncated, or LogUnavailable when it cannot go on.
+        when an engine's node fails. Raises Truncated, or LogUnavailable when it cannot go on. Closing the generator
+        lets go of what it has open.
         """
         ...
 
