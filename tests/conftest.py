@@ -1,5 +1,7 @@
 """Settings for all tests."""
 
+import asyncio
+import inspect
 import signal
 
 import pytest
@@ -17,6 +19,19 @@ settings.register_profile(
     phases=[phase for phase in Phase if phase is not Phase.explain],
 )
 settings.load_profile("fila")
+
+COROUTINE_TIMEOUT_S = 90
+"""Less than a test may take, so that one which hangs is cancelled and cleans up."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), COROUTINE_TIMEOUT_S))
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,6 @@
 """A real server in the test's own event loop, and the generated stubs to talk to it."""
 
 import asyncio
-import inspect
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,16 +25,6 @@ from fila.v1 import admin_pb2, admin_pb2_grpc, errors_pb2, service_pb2, service_
 
 WAIT_S = 30
 """Far longer than anything here takes."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """Run a test that is a coroutine in an event loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), 90))
-    return True
 
 
 def settings(data_dir: Path, **sections: Any) -> Config:

@@ -1,7 +1,6 @@
 """One set of handlers behind either server, for either client."""
 
 import asyncio
-import inspect
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -20,16 +19,6 @@ WAIT_S = 30
 LARGEST = 12 << 20
 ENDS = (EOF, grpc.aio.EOF)
 OPTIONS = [("grpc.max_receive_message_length", LARGEST), ("grpc.max_send_message_length", -1)]
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """Run a test that is a coroutine in an event loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), 90))
-    return True
 
 
 class Handlers:
