@@ -1,0 +1,52 @@
+"""Every engine that can keep a log, each as one that is really running, behind a proxy that loses things."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fila.replicas.log import ReplicatedLog
+from fila.replicas.opening import open_log
+from tests.helpers.postgres import replicated_postgres
+from tests.support.proxy import Proxy
+
+SOON_MS = 1_000
+"""How long an append waits for its answer where a test takes the answer away."""
+
+
+class Subject:
+    """An engine that runs. Each log that it makes is a new one."""
+
+    def __init__(self, engine: str, direct: str, proxy: Proxy, url: str, refuses: bool) -> None:
+        self.engine = engine
+        self.proxy = proxy
+        self.refuses = refuses
+        """Whether it refuses an entry that would not stand right behind the one that the caller has read"""
+        self._direct = direct
+        self._url = url
+        self._name = ""
+
+    def renew(self) -> None:
+        """From now on another log, that is empty."""
+        self.proxy.mend()
+        self._name = f"log_{secrets.token_hex(4)}"
+
+    async def open(self, *, through_proxy: bool = False, **options: object) -> ReplicatedLog:
+        """Another member's view of the log."""
+        return await open_log(self.url(through_proxy=through_proxy, **options))
+
+    def url(self, *, through_proxy: bool = False, **options: object) -> str:
+        """Where the log is."""
+        address = self.proxy.addr if through_proxy else self._direct
+        said = "".join(f"&{name}={value}" for name, value in options.items())
+        return self._url.format(address=address, name=self._name) + said
+
+
+@contextmanager
+def _postgres() -> Iterator[Subject]:
+    with replicated_postgres() as (primary, _):
+        direct = f"127.0.0.1:{primary.port}"
+        with Proxy(direct) as proxy:
+            yield Subject("postgres", direct, proxy, "postgres://fila@{address}/postgres?table={name}", refuses=True)
+
+
+SUBJECTS = {"postgres": _postgres}
