@@ -155,13 +155,50 @@ def test_the_search_works_on_pages_from_the_disk(site, browser):
     expect(found).to_have_attribute("href", re.compile("tutorial-from-rabbitmq.html"), timeout=PATIENCE_MS)
 
 
-def test_versions_are_beside_each_other_with_a_menu(tmp_path, browser):
-    old = tmp_path / "0.0.9"
-    old.mkdir()
-    (old / "index.html").write_text("old")
-    command = [sys.executable, "-m", "website", "release", "--to", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=110)
-    handler = functools.partial(QuietFiles, directory=str(tmp_path))
+@pytest.fixture
+def site_repository(tmp_path):
+    """The repository of a site that has one older version."""
+    bare, work = tmp_path / "site.git", tmp_path / "work"
+    git("init", "--quiet", "--bare", "--initial-branch", "main", bare)
+    git("init", "--quiet", "--initial-branch", "gh-pages", work)
+    (work / "0.0.9").mkdir()
+    (work / "0.0.9" / "index.html").write_text("old")
+    git("-C", work, "add", "--all")
+    git("-C", work, *NOBODY, "commit", "--quiet", "--message", "Documentation of 0.0.9")
+    git("-C", work, "push", "--quiet", bare, "gh-pages")
+    return bare
+
+
+NOBODY = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
+
+
+def git(*arguments):
+    command = ["git", *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def publish_site(repository, *arguments):
+    return subprocess.run(
+        [ROOT / "release" / "site", *arguments],
+        env={**os.environ, "SITE_REPOSITORY": str(repository), "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+
+
+def test_a_release_puts_its_pages_beside_those_of_other_versions_with_a_menu(tmp_path, site_repository, browser):
+    published = publish_site(site_repository)
+    assert published.returncode == 0, published.stderr
+    served = tmp_path / "served"
+    git("clone", "--quiet", "--branch", "gh-pages", site_repository, served)
+    assert (served / ".nojekyll").exists()
+    assert git("-C", served, "log", "--format=%s").splitlines() == [
+        f"Documentation of {this_version()}",
+        "Documentation of 0.0.9",
+    ]
+    handler = functools.partial(QuietFiles, directory=str(served))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever).start()
         try:
@@ -171,6 +208,12 @@ def test_versions_are_beside_each_other_with_a_menu(tmp_path, browser):
             expect(page.locator(".md-version__link")).to_have_text([this_version(), "0.0.9"], timeout=PATIENCE_MS)
         finally:
             server.shutdown()
+
+
+def test_a_site_that_cannot_be_reached_is_not_begun_anew(tmp_path):
+    failed = publish_site(tmp_path / "nowhere.git")
+    assert failed.returncode == 1
+    assert f"site: cannot read {tmp_path / 'nowhere.git'}" in failed.stderr
 
 
 def test_the_newest_release_is_the_one_to_read(tmp_path):
