@@ -3,7 +3,8 @@
 `MemoryEngine` is what stands; any number of members open a `MemoryLog` on it. `fates` says what becomes of each append,
 so that a test decides it. What has come late waits in `late` until `land` lets it stand: at any later position.
 
-An append has two steps, as on a network: it comes to stand, then its answer arrives. `turn` is awaited before each.
+An append has two steps, as on a network: it comes to stand, then its answer arrives. `turn` is awaited before each, and
+before a reader is given anything. An append that is cancelled before it stands is late.
 """
 
 import asyncio
@@ -14,7 +15,6 @@ from fila.replicas.log import Entry, InDoubt, LogUnavailable, Refused, TooLong, 
 
 MAX_ENTRY_BYTES = 1 << 20
 READ_AT_ONCE = 64
-"""Entries"""
 
 
 class Fate(Enum):
@@ -62,13 +62,16 @@ class MemoryEngine:
         """`strict`: refuses an entry that would not stand right behind what its member has read."""
         self.max_entry_bytes = max_entry_bytes
         self.strict = strict
+        self.read_at_once = READ_AT_ONCE
+        """Entries that a reader is given"""
         self.bodies: list[bytes] = []
         """From the first position that is kept"""
         self.first = 0
         self.late: list[bytes] = []
         """What has not come to stand yet"""
         self.available = True
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        """Readers, in a fixed order"""
 
     @property
     def end(self) -> int:
@@ -112,7 +115,7 @@ class MemoryEngine:
 
     def wake(self) -> None:
         """Let readers look again."""
-        waiting, self._waiting = self._waiting, set()
+        waiting, self._waiting = self._waiting, {}
         for future in waiting:
             if not future.done():
                 future.set_result(None)
@@ -120,11 +123,11 @@ class MemoryEngine:
     async def wait(self) -> None:
         """Until something has changed."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
+        self._waiting[future] = None
         try:
             await future
         finally:
-            self._waiting.discard(future)
+            self._waiting.pop(future, None)
 
 
 class MemoryLog:
@@ -144,7 +147,11 @@ class MemoryLog:
         if len(body) > self.max_entry_bytes:
             raise TooLong(f"the entry has {len(body)} bytes, {self.max_entry_bytes} are allowed")
         fate = self._fates(body)
-        await self._turn()
+        try:
+            await self._turn()
+        except asyncio.CancelledError:
+            self.engine.late.append(body)
+            raise
         if fate is Fate.UNAVAILABLE or not self.engine.available:
             raise LogUnavailable("the log in memory was told to be away")
         if fate is Fate.REFUSED or (self.engine.strict and after != self.engine.end - 1):
@@ -171,12 +178,15 @@ class MemoryLog:
 
     async def read(self, start: int) -> AsyncGenerator[list[Entry], None]:
         engine, position = self.engine, start
-        while not self._closed:
+        while True:
+            await self._turn()
+            if self._closed:
+                return
             self._check()
             if position < engine.first:
                 raise Truncated(engine.first)
             at = position - engine.first
-            found = engine.bodies[at : at + READ_AT_ONCE]
+            found = engine.bodies[at : at + engine.read_at_once]
             if found:
                 yield [Entry(position + number, body) for number, body in enumerate(found)]
                 position += len(found)

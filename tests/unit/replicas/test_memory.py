@@ -74,6 +74,19 @@ def test_what_is_late_stands_where_it_is_landed():
     asyncio.run(scenario())
 
 
+def test_an_append_that_is_cancelled_before_it_stands_is_late():
+    async def scenario():
+        engine = MemoryEngine()
+        appending = asyncio.ensure_future(engine.open().append(b"a", -1))
+        await asyncio.sleep(0)
+        appending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await appending
+        assert (engine.bodies, engine.late) == ([], [b"a"])
+
+    asyncio.run(scenario())
+
+
 def test_a_strict_engine_refuses_what_would_stand_elsewhere():
     async def scenario():
         log = MemoryEngine(strict=True).open()
