@@ -82,7 +82,7 @@ def changes_in(source: str) -> set[tuple[str, str]]:
 def written() -> dict[tuple[str, str], set[str]]:
     """What the code does, as `listed`."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for folder, prefix in (("broker", ""), ("storage", "storage/")):
+    for folder, prefix in (("broker", ""), ("storage", "storage/"), ("replicas", "replicas/")):
         for path in (ROOT / "src" / "fila" / folder).glob("*.py"):
             for change in changes_in(path.read_text()):
                 found[change].add(prefix + path.name)

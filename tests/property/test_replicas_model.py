@@ -1,0 +1,462 @@
+"""Several members on one log that lies in every way it may.
+
+The machine lets every step of every member wait at a gate and opens the gates in any order. In between, answers get
+lost, entries stand twice or late, local writes fail, members crash (and forget their last local writes), take over,
+release, and the log is cut off. An oracle reads all that ever stood, with a rule written a second time, so simply that
+it can be checked by eye.
+
+What must hold, after every step:
+- what was confirmed counts, once, and was confirmed once;
+- what was refused does not count, and never will;
+- whoever confirms has in its memory all that counts before;
+- nothing is confirmed by an owner that has ended;
+- a member's store is what the log says, up to its mark, byte for byte.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from fila.core.errors import StoreBusy, StoreFailed
+from fila.replicas.entry import Kind, read_changes, read_entry
+from fila.replicas.log import InDoubt, LogUnavailable, Refused, Truncated
+from fila.replicas.memory import Fate, MemoryEngine
+from fila.replicas.owner import Overtaken, Owner, SteppedDown, take_over
+from fila.replicas.replica import MARK_KEY, Mark, Replica, read_mark
+from fila.replicas.tail import Tail
+from fila.storage.base import Batch, Family
+from fila.storage.memory import MemoryStorage
+
+SHARD = 7
+MEMBERS = 3
+SMALL_ENTRY = 90
+"""So that many ticks go in parts"""
+State = list[dict[bytes, bytes]]
+
+
+def number_key(number: int) -> bytes:
+    return number.to_bytes(4, "big")
+
+
+class Disk:
+    """What a member has stored: all versions, so that a crash may forget the last ones."""
+
+    def __init__(self, state: State | None = None) -> None:
+        self.versions: list[State] = [state or [{} for _ in Family]]
+
+    def rolled_back(self, writes: int) -> "Disk":
+        return Disk(self.versions[max(0, len(self.versions) - 1 - writes)])
+
+
+class Store(MemoryStorage):
+    """Opens a disk. Fails as it is told."""
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__()
+        self.disk = disk
+        self.failures: list[StoreFailed] = []
+        batch = Batch()
+        for family, values in zip(Family, disk.versions[-1], strict=True):
+            batch.put_many(family, values.items())
+        super().write(batch)
+
+    def write(self, batch: Batch) -> None:
+        if self.failures:
+            raise self.failures.pop()
+        super().write(batch)
+        self.disk.versions.append(dump(self))
+
+
+def dump(store: MemoryStorage) -> State:
+    return [dict(store.scan(family)) for family in Family]
+
+
+class Oracle:
+    """Reads all that ever stood."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.epoch = self.base = self.tick = 0
+        self.parts: list[bytes] = []
+        self.state = MemoryStorage()
+        self.at: dict[int, tuple[Mark, State]] = {-1: (Mark(), dump(self.state))}
+        """Where each mark must be, and what must be stored there"""
+        self.counted: dict[int, tuple[int, int]] = {}
+        """Number of each batch: epoch and tick"""
+
+    def look(self, history: list[bytes]) -> None:
+        for position in range(self.read, len(history)):
+            head, body = read_entry(history[position])
+            if head.kind is Kind.BARRIER and head.epoch > self.epoch:
+                self.epoch, self.base, self.parts = head.epoch, self.tick, []
+                self.note(position)
+            if head.kind is Kind.TICK and (head.epoch, head.tick, head.part) == (
+                self.epoch,
+                self.tick + 1,
+                len(self.parts),
+            ):
+                self.parts.append(body)
+                if len(self.parts) == head.parts:
+                    self.apply(position)
+        self.read = len(history)
+
+    def apply(self, position: int) -> None:
+        batch = Batch()
+        batch.changes = read_changes(b"".join(self.parts))
+        self.tick, self.parts = self.tick + 1, []
+        self.state.write(batch)
+        number = int.from_bytes(batch.changes[0][1], "big")
+        assert number not in self.counted, "a batch counts twice"
+        self.counted[number] = (self.epoch, self.tick)
+        self.note(position)
+
+    def note(self, position: int) -> None:
+        self.at[position] = (Mark(self.epoch, self.base, self.tick, position), dump(self.state))
+
+
+class RememberingEngine(MemoryEngine):
+    """Knows what was cut off as well."""
+
+    def __init__(self, *, strict: bool) -> None:
+        super().__init__(max_entry_bytes=SMALL_ENTRY, strict=strict)
+        self.history: list[bytes] = []
+        self.read_at_once = 3
+
+    def stand(self, body: bytes) -> int:
+        self.history.append(body)
+        return super().stand(body)
+
+
+class Member:
+    """One member, in one of its lives."""
+
+    def __init__(self, world: "World", name: str, disk: Disk) -> None:
+        self.world = world
+        self.name = name
+        self.store = Store(disk)
+        self.alive = True
+        self.tail = Tail(world.engine.open(world.fate, self.gate), Replica(self.store, SHARD), self.gate)
+        self.owner: Owner | None = None
+        self.memory: set[int] = set()
+        """What a broker would know: numbers of batches that count"""
+        self.writing = False
+        self.told_end = False
+        self.tasks: list[asyncio.Task[None]] = []
+        self.spawn(self.follow())
+
+    async def gate(self) -> None:
+        opened = self.world.loop.create_future()
+        self.world.gates.append(opened)
+        try:
+            await opened
+        finally:
+            if opened in self.world.gates:
+                self.world.gates.remove(opened)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.world.loop.create_task(work)
+        self.tasks.append(task)
+        task.add_done_callback(self.finished)
+
+    def finished(self, task: asyncio.Task[None]) -> None:
+        self.tasks.remove(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.world.broken.append(task.exception())
+
+    async def follow(self) -> None:
+        try:
+            await self.tail.follow()
+        except Truncated:
+            self.die(0)
+            self.world.disks[self.name] = Disk(self.world.snapshot)
+        except StoreFailed:
+            self.die(0)
+
+    async def take_over(self) -> None:
+        try:
+            owner = await take_over(self.tail, self.name, self.end)
+        except Overtaken:
+            self.spawn(self.follow())
+        except Truncated:
+            await self.follow()
+        except StoreFailed:
+            self.die(0)
+        else:
+            self.memory = {int.from_bytes(key, "big") for key, _ in self.store.scan(Family.QUEUES)}
+            self.owner = owner
+
+    def end(self, error: SteppedDown) -> None:
+        cause = error.__cause__
+        if self.alive and (self.told_end or not isinstance(cause, StoreFailed | Truncated | None)):
+            self.world.broken.append(AssertionError(f"an owner ends once, and for a reason: {cause!r}"))
+        self.told_end = True
+
+    def write(self, number: int, batch: Batch) -> None:
+        self.writing = True
+        owner = self.owner
+        assert owner is not None
+        owner.write(batch, lambda error: self.done(owner, number, error))
+
+    def done(self, owner: Owner, number: int, error: StoreFailed | None) -> None:
+        if self.alive:
+            try:
+                self.answered(owner, number, error)
+            except AssertionError as wrong:
+                self.world.broken.append(wrong)
+
+    def answered(self, owner: Owner, number: int, error: StoreFailed | None) -> None:
+        self.writing = False
+        if isinstance(error, SteppedDown):
+            assert owner.ended is error
+        elif error is not None:
+            self.world.refused.add(number)
+        else:
+            assert (owner.ended, self.told_end) == (None, False), "confirmed by one who has ended"
+            self.memory.add(number)
+            self.world.confirm(self, number)
+
+    async def release(self, successor: str) -> None:
+        assert self.owner is not None
+        with suppress(InDoubt, LogUnavailable, Refused):
+            await self.owner.release(successor)
+
+    async def look(self) -> None:
+        assert self.owner is not None
+        await self.owner.look()
+
+    def die(self, forgets: int) -> None:
+        """Everything that runs stops where it is."""
+        self.alive = False
+        for task in self.tasks:
+            task.cancel()
+        if self.owner is not None and self.owner._writing is not None:
+            self.owner._writing.cancel()
+        if self.tail._pending is not None:
+            self.tail._pending.cancel()
+        self.world.disks[self.name] = self.store.disk.rolled_back(forgets)
+        del self.world.running[self.name]
+
+
+def dump_of(disk: Disk) -> State:
+    return disk.versions[-1]
+
+
+def position_of(state: State) -> int:
+    store = MemoryStorage()
+    batch = Batch()
+    batch.put_many(Family.DEFAULT, state[Family.DEFAULT].items())
+    store.write(batch)
+    return read_mark(store).position
+
+
+class World(RuleBasedStateMachine):
+    """The log, its members, and everything that goes wrong."""
+
+    strict = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(lambda _, context: self.broken.append(RuntimeError(str(context))))
+        self.gates: list[asyncio.Future[None]] = []
+        self.broken: list[BaseException | None] = []
+        self.engine = RememberingEngine(strict=self.strict)
+        self.oracle = Oracle()
+        self.fates: list[Fate] = []
+        self.disks = {f"m{number}": Disk() for number in range(MEMBERS)}
+        self.running: dict[str, Member] = {}
+        self.snapshot = dump(MemoryStorage())
+        """Where a member starts that has been cut off"""
+        self.numbers = 0
+        self.confirmed: dict[tuple[int, int], int] = {}
+        self.refused: set[int] = set()
+        self.in_loop(self.start_all)
+
+    def fate(self, body: bytes) -> Fate:
+        return self.fates.pop(0) if self.fates else Fate.STANDS
+
+    def in_loop(self, work: Any) -> None:
+        """Run something in the loop, and then all that is ready."""
+        self.loop.call_soon(work)
+        while self.loop._ready:  # type: ignore[attr-defined]
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+
+    def start_all(self) -> None:
+        for name in self.disks:
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        if name not in self.running:
+            self.running[name] = Member(self, name, self.disks[name])
+
+    def confirm(self, member: Member, number: int) -> None:
+        self.oracle.look(self.engine.history)
+        mark = member.tail.replica.mark
+        assert (mark.epoch, mark.tick) not in self.confirmed, "two confirmations for one tick"
+        self.confirmed[mark.epoch, mark.tick] = number
+        assert number in self.oracle.counted, "confirmed, and does not count"
+        assert self.oracle.counted[number][1] == mark.tick, "confirmed as another tick"
+        known = {other for other, (_, tick) in self.oracle.counted.items() if tick <= mark.tick}
+        assert member.memory == known, "an owner does not know what counts"
+
+    # Rules
+
+    @rule(opened=st.lists(st.integers(0, 5), min_size=1, max_size=12))
+    def step(self, opened: list[int]) -> None:
+        """Open gates."""
+        for index in opened:
+            if self.gates:
+                gate = self.gates.pop(index % len(self.gates))
+                self.in_loop(lambda gate=gate: None if gate.done() else gate.set_result(None))
+                self.what_holds()
+
+    @rule(name=st.sampled_from(range(MEMBERS)))
+    def starts(self, name: int) -> None:
+        self.in_loop(lambda: self.start(f"m{name}"))
+
+    @rule(name=st.sampled_from(range(MEMBERS)))
+    def takes_over(self, name: int) -> None:
+        member = self.running.get(f"m{name}")
+        if member is not None and member.owner is None:
+            for task in member.tasks:
+                task.cancel()
+            self.in_loop(lambda: member.spawn(member.take_over()))
+
+    @rule(which=st.integers(0, MEMBERS), sizes=st.lists(st.integers(0, 40), max_size=6), old=st.integers(0, 5))
+    def writes(self, which: int, sizes: list[int], old: int) -> None:
+        owners = [member for member in self.running.values() if member.owner is not None and not member.writing]
+        if not owners:
+            return
+        batch = Batch()
+        self.numbers += 1
+        batch.put(Family.QUEUES, number_key(self.numbers), b"")
+        batch.delete_range(Family.MESSAGES, number_key(old), number_key(old + 2))
+        for offset, size in enumerate(sizes):
+            batch.put(Family.MESSAGES, number_key(offset), bytes([self.numbers % 256]) * size)
+        batch.delete(Family.LEASES, number_key(old))
+        batch.put(Family.LEASES, number_key(self.numbers % 5), number_key(self.numbers))
+        number, member = self.numbers, owners[which % len(owners)]
+        self.in_loop(lambda: member.write(number, batch))
+
+    @rule(fates=st.lists(st.sampled_from(Fate), min_size=1, max_size=4))
+    def goes_wrong(self, fates: list[Fate]) -> None:
+        self.fates += fates
+
+    @precondition(lambda self: self.engine.late)
+    @rule(index=st.integers(0, 9))
+    def lands(self, index: int) -> None:
+        self.in_loop(lambda: self.engine.land(index % len(self.engine.late)))
+
+    @rule(name=st.sampled_from(range(MEMBERS)), forgets=st.integers(0, 3))
+    def crashes(self, name: int, forgets: int) -> None:
+        member = self.running.get(f"m{name}")
+        if member is not None:
+            self.in_loop(lambda: member.die(forgets))
+
+    @rule(
+        name=st.sampled_from(range(MEMBERS)), failures=st.lists(st.sampled_from([StoreBusy, StoreFailed]), min_size=1)
+    )
+    def local_writes_fail(self, name: int, failures: list[type[StoreFailed]]) -> None:
+        member = self.running.get(f"m{name}")
+        if member is not None:
+            member.store.failures += [failure("told to") for failure in failures]
+
+    @rule(name=st.sampled_from(range(MEMBERS)), successor=st.sampled_from(range(MEMBERS)))
+    def releases(self, name: int, successor: int) -> None:
+        member = self.running.get(f"m{name}")
+        if member is not None and member.owner is not None:
+            self.in_loop(lambda: member.spawn(member.release(f"m{successor}")))
+
+    @rule(name=st.sampled_from(range(MEMBERS)))
+    def looks(self, name: int) -> None:
+        member = self.running.get(f"m{name}")
+        if member is not None and member.owner is not None:
+            self.in_loop(lambda: member.spawn(member.look()))
+
+    @rule(margin=st.integers(0, 4))
+    def is_truncated(self, margin: int) -> None:
+        """Before what the furthest member has on its disk, of which there is a copy."""
+        self.snapshot = max([self.snapshot, *map(dump_of, self.all_disks())], key=position_of)
+        self.in_loop(lambda: self.engine.truncate(position_of(self.snapshot) + 1 - margin))
+
+    @rule(seconds=st.booleans())
+    def is_away(self, seconds: bool) -> None:
+        self.in_loop(self.engine.fail if seconds else self.engine.heal)
+
+    def all_disks(self) -> list[Disk]:
+        return [self.running[name].store.disk if name in self.running else disk for name, disk in self.disks.items()]
+
+    # Invariants
+
+    @invariant()
+    def what_holds(self) -> None:
+        if self.broken:
+            raise AssertionError(f"something broke: {self.broken}") from self.broken[0]
+        self.oracle.look(self.engine.history)
+        assert not self.refused & self.oracle.counted.keys(), "refused, and counts"
+        assert set(self.confirmed.values()) <= self.oracle.counted.keys(), "confirmed, and does not count"
+        for member in self.running.values():
+            mark, state = self.oracle.at[member.tail.replica.mark.position]
+            assert member.tail.replica.mark == mark == read_mark(member.store)
+            stored = dump(member.store)
+            stored[Family.DEFAULT].pop(MARK_KEY, None)
+            assert stored == state, "the store is not what the log says"
+
+    # The end
+
+    def teardown(self) -> None:
+        try:
+            self.all_is_well()
+        finally:
+            self.in_loop(lambda: [member.die(0) for member in list(self.running.values())])
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
+
+    def all_is_well(self) -> None:
+        """When nothing goes wrong any more, everybody gets to the same, and whoever takes over can write."""
+        self.fates.clear()
+        self.engine.available = True
+        for member in self.running.values():
+            member.store.failures.clear()
+        while self.engine.late:
+            self.in_loop(self.engine.land)
+        self.in_loop(lambda: [member.die(0) for member in list(self.running.values())])
+        self.in_loop(self.start_all)
+        self.drain()
+        self.in_loop(self.start_all)  # those that were cut off
+        self.drain()
+        self.takes_over(0)
+        self.drain()
+        self.writes(0, [40, 40, 40, 40], 0)
+        before = len(self.confirmed)
+        self.drain()
+        assert len(self.confirmed) == before + 1
+        assert len(self.running) == MEMBERS
+        stores = [dump(member.store) for member in self.running.values()]
+        assert stores == [stores[0]] * MEMBERS
+        assert {member.tail.replica.position for member in self.running.values()} == {self.engine.end - 1}
+
+    def drain(self) -> None:
+        for _ in range(2000):
+            if not self.gates:
+                return
+            self.step([0])
+        raise AssertionError("it never comes to rest")
+
+
+class StrictWorld(World):
+    """An engine that refuses what would stand elsewhere."""
+
+    strict = True
+
+
+@pytest.mark.parametrize("world", [World, StrictWorld])
+def test_replicas(world):
+    run_state_machine_as_test(world, settings=settings(max_examples=150, stateful_step_count=50, deadline=None))
