@@ -143,7 +143,7 @@ func (c *Client) isClosed() bool {
 // bounded gives a call the timeout of the client if its context has no deadline.
 func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
+		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, c.settings.timeout)
 }

@@ -20,6 +20,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
+const (
+	writeBuffer   = 256 << 10
+	readBuffer    = 128 << 10
+	receiveWindow = 4 << 20
+)
+
 // member is the connection to one server.
 type member struct {
 	address string
@@ -45,6 +51,10 @@ func dialMember(address string, s *settings) (*member, *Error) {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(s.maxResponseBytes)),
+		// A batch is one write to the socket. The windows are fixed, since gRPC would ask the broker for the round-trip time
+		// again and again to find better ones.
+		grpc.WithWriteBufferSize(writeBuffer), grpc.WithReadBufferSize(readBuffer),
+		grpc.WithInitialWindowSize(receiveWindow), grpc.WithInitialConnWindowSize(receiveWindow),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
 		grpc.WithUserAgent("fila-go/" + Version),

@@ -9,6 +9,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -87,15 +88,14 @@ type pipe[T item] struct {
 	forsaken int // how many items were abandoned since the last sweep
 	window   window[T]
 	trouble  *Error
-	// expected callers were answered at answeredAt, and may come back at once.
-	expected   int
-	answeredAt time.Time
-	running    bool
-	closed     bool
-	wake       chan struct{}
-	stop       context.CancelFunc
-	ctx        context.Context
-	done       sync.WaitGroup
+	company  company
+	here     atomic.Int64 // how many are gathered, for who waits for more
+	running  bool
+	closed   bool
+	wake     chan struct{}
+	stop     context.CancelFunc
+	ctx      context.Context
+	done     sync.WaitGroup
 }
 
 func newPipe[T item](c *Client, method, pin string, codec codec[T]) *pipe[T] {
@@ -117,7 +117,7 @@ func (p *pipe[T]) submit(items ...T) bool {
 	if p.closed {
 		return false
 	}
-	p.gathered = append(p.gathered, items...)
+	p.leave(append(p.gathered, items...))
 	if !p.running {
 		p.running = true
 		p.done.Go(p.run)
@@ -156,6 +156,12 @@ func (p *pipe[T]) signal() {
 	}
 }
 
+// leave has what is gathered from now on.
+func (p *pipe[T]) leave(gathered []T) {
+	p.gathered = gathered
+	p.here.Store(int64(len(gathered)))
+}
+
 // sweep drops items that nobody waits for.
 func (p *pipe[T]) sweep() {
 	p.forsaken = 0
@@ -168,7 +174,7 @@ func (p *pipe[T]) sweep() {
 		}
 	}
 	clear(p.gathered[len(kept):])
-	p.gathered = kept
+	p.leave(kept)
 }
 
 func (p *pipe[T]) close() {
@@ -182,7 +188,7 @@ func (p *pipe[T]) close() {
 
 func (p *pipe[T]) failAll(err *Error) {
 	items := p.gathered
-	p.gathered = nil
+	p.leave(nil)
 	for _, each := range p.window.clear() {
 		items = append(items, each.items...)
 	}
@@ -332,7 +338,7 @@ func (p *pipe[T]) write(stream grpc.ClientStream, ended <-chan error) error {
 	for {
 		p.gather()
 		p.mu.Lock()
-		next := p.window.next(p.makeBatch)
+		next := p.window.next(len(p.gathered), p.makeBatch)
 		if next != nil && next.sentAt.IsZero() {
 			next.sentAt = time.Now()
 		}
@@ -351,26 +357,25 @@ func (p *pipe[T]) write(stream grpc.ClientStream, ended <-chan error) error {
 	}
 }
 
-// gatherFor bounds how long a batch waits for callers that were just answered.
-const gatherFor = 100 * time.Microsecond
-
-// gather lets callers that were just answered come back with their next requests, so that these travel together and not
-// in batches of one or two. A caller that is alone waits for nobody.
+// gather waits for callers that were just answered, when nothing is in flight and some of them are back.
 func (p *pipe[T]) gather() {
-	for {
-		p.mu.Lock()
-		ready := len(p.gathered) >= p.expected || time.Since(p.answeredAt) > gatherFor
-		p.mu.Unlock()
-		if ready {
-			return
-		}
+	p.mu.Lock()
+	who, alone := p.company, p.window.empty() && len(p.gathered) > 0
+	p.mu.Unlock()
+	if !alone {
+		return
+	}
+	for who.awaits(int(p.here.Load()), time.Now()) {
 		runtime.Gosched()
 	}
+	p.mu.Lock()
+	p.company.size = who.size
+	p.mu.Unlock()
 }
 
 func (p *pipe[T]) makeBatch() *batch[T] {
 	made, rest := p.codec.makeBatch(p.gathered)
-	p.gathered = rest
+	p.leave(rest)
 	return made
 }
 
@@ -394,12 +399,15 @@ func (p *pipe[T]) read(stream grpc.ClientStream, answered *bool) error {
 			each.release()
 		}
 		p.trouble = nil
-		p.expected, p.answeredAt = len(first.items), time.Now()
+		p.company.free(len(first.items)+p.window.items()+len(p.gathered), time.Now())
+		ready := len(p.gathered) > 0
 		p.mu.Unlock()
 		if err != nil { // of this batch alone: the others are sent again
 			return unavailable("unexpected answer of the broker: "+err.Error(), err)
 		}
 		*answered = true
-		p.signal()
+		if ready {
+			p.signal()
+		}
 	}
 }

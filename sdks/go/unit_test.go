@@ -38,58 +38,136 @@ func nothing() *batch[string] { return nil }
 func TestWindowKeepsSmallBatchesBack(t *testing.T) {
 	w, _ := testWindow()
 	for range smallWindow {
-		if w.next(made("a", 10)) == nil {
+		if w.next(0, made("a", 10)) == nil {
 			t.Fatal("there is room")
 		}
 	}
-	if w.next(made("b", 10)) != nil {
+	if w.next(0, made("b", 10)) != nil {
 		t.Error("more than two small batches are in flight")
 	}
 	w.answered()
-	if w.next(made("b", smallBytes)) == nil {
+	if w.next(0, made("b", smallBytes)) == nil {
 		t.Error("an answer makes room")
 	}
-	for w.next(made("c", smallBytes)) != nil {
+	for w.next(0, made("c", smallBytes)) != nil {
 	}
 	if len(w.inFlight) != windowBatches {
 		t.Errorf("%d large batches are in flight", len(w.inFlight))
 	}
 }
 
+func TestManyCallersTravelTogetherAndNotInHalves(t *testing.T) {
+	w, _ := testWindow()
+	few := func() *batch[string] {
+		return &batch[string]{items: make([]string, manyItems/2), data: make([]byte, 10)}
+	}
+	if w.next(manyItems, few) == nil {
+		t.Fatal("nothing is in flight")
+	}
+	if w.next(manyItems/2-1, few) == nil {
+		t.Error("so few may take turns")
+	}
+	w.answered()
+	if w.next(manyItems/2, few) != nil {
+		t.Error("so many wait for the answer to those in flight")
+	}
+	w.answered()
+	if w.next(manyItems, few) == nil {
+		t.Error("nothing is in flight any more")
+	}
+}
+
+func TestCallersThatAreSetFreeAreAwaited(t *testing.T) {
+	var c company
+	now := time.Now()
+	if c.awaits(1, now) {
+		t.Error("nobody was set free")
+	}
+	c.free(3, now)
+	for here := 1; here < 3; here++ {
+		now = now.Add(comeBackWithin)
+		if !c.awaits(here, now) {
+			t.Errorf("with %d of 3 it waits for the next one", here)
+		}
+	}
+	if c.awaits(3, now) {
+		t.Error("all are back")
+	}
+}
+
+func TestThoseThatDoNotComeBackAreAwaitedOnce(t *testing.T) {
+	var c company
+	now := time.Now()
+	c.free(3, now)
+	if !c.awaits(2, now) {
+		t.Error("two have just come")
+	}
+	now = now.Add(comeBackWithin + 1)
+	if c.awaits(2, now) {
+		t.Error("none has come for a moment")
+	}
+	if c.size != 2 {
+		t.Errorf("two were there, and it expects %d", c.size)
+	}
+	c.free(100, now)
+	for here, end := 1, now.Add(comeBackMost); !now.After(end); here++ {
+		if !c.awaits(here, now) {
+			t.Fatal("they still come")
+		}
+		now = now.Add(comeBackWithin / 2)
+	}
+	if c.awaits(99, now) {
+		t.Error("those that came first have waited long enough")
+	}
+}
+
+func TestWhoIsAloneWaitsForNobody(t *testing.T) {
+	var c company
+	now := time.Now()
+	c.free(1, now)
+	if c.awaits(1, now) {
+		t.Error("it was alone before")
+	}
+	c.free(50, now)
+	if c.awaits(1, now.Add(comeBackWithin+1)) {
+		t.Error("it comes long after the last answer")
+	}
+}
+
 func TestWindowSendsAgainInOrderWithoutThoseNobodyWaitsFor(t *testing.T) {
 	w, gone := testWindow()
 	for _, name := range []string{"a", "b", "c"} {
-		w.next(made(name, smallBytes))
+		w.next(0, made(name, smallBytes))
 	}
 	gone["b"] = true
 	w.lost()
 	for _, want := range []string{"a", "c"} {
-		if got := w.next(made("new", 1)); got.items[0] != want || !got.resent {
+		if got := w.next(0, made("new", 1)); got.items[0] != want || !got.resent {
 			t.Errorf("sent %v, want %s again", got.items, want)
 		}
 	}
-	if got := w.next(nothing); got != nil {
+	if got := w.next(0, nothing); got != nil {
 		t.Errorf("sent %v, want nothing", got.items)
 	}
 }
 
 func TestWindowBlamesABatchThatWasRefusedAlone(t *testing.T) {
 	w, _ := testWindow()
-	w.next(made("a", smallBytes))
-	w.next(made("b", smallBytes))
+	w.next(0, made("a", smallBytes))
+	w.next(0, made("b", smallBytes))
 	if w.refused() != nil {
 		t.Error("with two in flight nobody knows which one it was")
 	}
-	if got := w.next(nothing); got.items[0] != "a" {
+	if got := w.next(0, nothing); got.items[0] != "a" {
 		t.Fatalf("sent %v", got.items)
 	}
-	if w.next(nothing) != nil {
+	if w.next(0, nothing) != nil {
 		t.Error("they are sent one at a time")
 	}
 	if blamed := w.refused(); blamed == nil || blamed.items[0] != "a" {
 		t.Error("a was alone")
 	}
-	if got := w.next(nothing); got.items[0] != "b" {
+	if got := w.next(0, nothing); got.items[0] != "b" {
 		t.Error("b goes on")
 	}
 }

@@ -12,6 +12,8 @@ const (
 	// travels as one batch. Otherwise a stall fills the window with single messages, each of which waits for all others.
 	smallBytes  = 64 << 10
 	smallWindow = 2
+	// From manyItems on that wait, a small batch is alone in flight. Otherwise each of two has half of the callers for ever.
+	manyItems = 8
 )
 
 // batch is one request on a stream, for several callers.
@@ -41,12 +43,12 @@ type window[T any] struct {
 
 func (w *window[T]) empty() bool { return len(w.inFlight)+len(w.resend) == 0 }
 
-// next is the batch to write now, nil when there is none or no room.
-func (w *window[T]) next(create func() *batch[T]) *batch[T] {
+// next is the batch to write now, nil when there is none or no room. Of gathered items, create makes a new one.
+func (w *window[T]) next(gathered int, create func() *batch[T]) *batch[T] {
 	if w.empty() {
 		w.probing = false
 	}
-	if len(w.inFlight) >= w.room() {
+	if len(w.inFlight) >= w.room(gathered) {
 		return nil
 	}
 	made := w.leftOver()
@@ -59,15 +61,25 @@ func (w *window[T]) next(create func() *batch[T]) *batch[T] {
 	return made
 }
 
-func (w *window[T]) room() int {
-	switch count := len(w.inFlight); {
-	case w.probing:
+func (w *window[T]) room(gathered int) int {
+	count := len(w.inFlight)
+	switch small := count > 0 && len(w.inFlight[count-1].data) < smallBytes; {
+	case w.probing, small && w.items()+gathered >= manyItems:
 		return 1
-	case count > 0 && len(w.inFlight[count-1].data) < smallBytes:
+	case small:
 		return smallWindow
 	default:
 		return windowBatches
 	}
+}
+
+// items is how many are in flight.
+func (w *window[T]) items() int {
+	count := 0
+	for _, each := range w.inFlight {
+		count += len(each.items)
+	}
+	return count
 }
 
 func (w *window[T]) leftOver() *batch[T] {
