@@ -17,13 +17,15 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 
 /**
  * One stream of batches: opened when there is work, written, read, opened again with backoff.
  * {@link SendWindow} decides which batch goes next. A new batch is made of the requests that wait when the wire has
- * room, so a single request leaves at once, and under load batches grow by themselves.
+ * room, so a single request leaves at once, and under load batches grow by themselves: see {@link Company}.
  */
 final class BatchStream<W extends Waiter<?>, Q, A> {
   /** Turns requests into a batch, and the answer to the batch into an answer to each request. */
@@ -55,11 +57,16 @@ final class BatchStream<W extends Waiter<?>, Q, A> {
   private final Queue<W> incoming = new ConcurrentLinkedQueue<>();
   private final AtomicBoolean drainScheduled = new AtomicBoolean();
 
+  /** How many more callers the loop rests for. */
+  private final AtomicInteger missing = new AtomicInteger();
+
   private final Deque<W> gathered = new ArrayDeque<>();
   private int keptOfGathered;
   private int addedToGathered;
   private final Set<W> delayed = new LinkedHashSet<>();
   private final SendWindow<W, Q> window = new SendWindow<>();
+  private final Company company = new Company();
+  private boolean awaitsCompany;
   private final Backoff backoff = new Backoff();
   private String pin;
   private StreamCall<Q, A> call;
@@ -93,6 +100,9 @@ final class BatchStream<W extends Waiter<?>, Q, A> {
     incoming.add(waiter);
     if (drainScheduled.compareAndSet(false, true)) {
       loop.later(this::drain);
+    }
+    if (missing.get() > 0 && missing.decrementAndGet() == 0) {
+      loop.wake();
     }
     // The loop may have ended before it could see the request.
     FilaException end = closed;
@@ -155,8 +165,28 @@ final class BatchStream<W extends Waiter<?>, Q, A> {
       return;
     }
     window.endOlder(System.nanoTime(), codec.repeatableNanos(), Errors::forgotten);
+    if (company.isComing(gathered.size(), window.requests(), System.nanoTime())) {
+      awaitCompany();
+      return;
+    }
     for (Batch<W, Q> batch = next(); batch != null; batch = next()) {
       call.send(batch.request);
+    }
+  }
+
+  /** Looks again in the next turn of the loop, after a rest: the callers need the processor. */
+  private void awaitCompany() {
+    if (!awaitsCompany) {
+      awaitsCompany = true;
+      missing.set(company.missing(gathered.size()));
+      loop.schedule(
+          () -> {
+            LockSupport.parkNanos(this, Company.QUIET_NANOS);
+            awaitsCompany = false;
+            missing.set(0);
+            drain();
+          },
+          0);
     }
   }
 
@@ -211,6 +241,7 @@ final class BatchStream<W extends Waiter<?>, Q, A> {
         return;
       }
     }
+    company.answered(System.nanoTime());
     write();
   }
 

@@ -11,6 +11,7 @@ import io.grpc.netty.shaded.io.netty.channel.nio.NioIoHandler;
 import io.grpc.netty.shaded.io.netty.util.concurrent.DefaultThreadFactory;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * The one thread of a client. Its connections and the state of its streams live here, so that the streams need no
@@ -55,6 +56,11 @@ final class Loop {
     } catch (RejectedExecutionException ended) {
       // As above.
     }
+  }
+
+  /** Ends a rest of the thread. From any thread. */
+  void wake() {
+    LockSupport.unpark(thread);
   }
 
   /** Ends the thread, and waits for it: what netty tells of the end comes before the end of the thread. */

@@ -16,7 +16,8 @@ import java.util.function.Supplier;
  * <ul>
  *   <li>Batches leave in the order in which they were made and are answered in that order.
  *   <li>At most eight are in flight, and only two while the last one is small: requests that arrive meanwhile then
- *       travel as one batch.
+ *       travel as one batch. Nothing follows a small batch of eight requests or more: two halves would take turns for
+ *       ever, and each costs the broker nearly as much as the whole.
  *   <li>After a lost stream, the batches in flight go first onto the next one, in the same order, so that numbers
  *       never go backwards. One that nobody waits for is not sent again, and its number is never used again. Neither is
  *       one that the broker may not know any more: its callers are told.
@@ -31,12 +32,20 @@ final class SendWindow<W extends Waiter<?>, Q> {
   static final int SMALL_WINDOW = 2;
   static final int SMALL_BYTES = 64 * 1024;
 
+  /** So many requests in a small batch are worth waiting for. */
+  static final int SOME = 8;
+
   private final Deque<Batch<W, Q>> inFlight = new ArrayDeque<>();
   private final Deque<Batch<W, Q>> resend = new ArrayDeque<>();
   private boolean probing;
 
   boolean isEmpty() {
     return inFlight.isEmpty() && resend.isEmpty();
+  }
+
+  /** How many requests wait for their answers. */
+  int requests() {
+    return count(inFlight) + count(resend);
   }
 
   /** The batch to write now: one to send again, else a new one. Null when there is none, or no room. */
@@ -112,13 +121,24 @@ final class SendWindow<W extends Waiter<?>, Q> {
     resend.clear();
   }
 
+  private int count(Deque<Batch<W, Q>> batches) {
+    int found = 0;
+    for (Batch<W, Q> batch : batches) {
+      found += batch.waiters.size();
+    }
+    return found;
+  }
+
   private int room() {
     Batch<W, Q> last = inFlight.peekLast();
     Batch<W, Q> next = resend.peekFirst();
     if (probing || (last != null && last.resent) || (next != null && next.resent)) {
       return 1;
     }
-    return last != null && last.bytes < SMALL_BYTES ? SMALL_WINDOW : WINDOW;
+    if (last == null || last.bytes >= SMALL_BYTES) {
+      return WINDOW;
+    }
+    return last.waiters.size() < SOME ? SMALL_WINDOW : 1;
   }
 
   private void dropAbandoned() {

@@ -12,6 +12,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 class SendWindowTest {
@@ -20,7 +21,12 @@ class SendWindowTest {
   private long sequence;
 
   private Batch<Waiter<String>, String> add(int bytes) {
-    Batch<Waiter<String>, String> made = new Batch<>("", List.of(new Waiter<>(0)), ++sequence, bytes);
+    return add(1, bytes);
+  }
+
+  private Batch<Waiter<String>, String> add(int requests, int bytes) {
+    List<Waiter<String>> waiters = Stream.generate(() -> new Waiter<String>(0)).limit(requests).toList();
+    Batch<Waiter<String>, String> made = new Batch<>("", waiters, ++sequence, bytes);
     waiting.add(made);
     return made;
   }
@@ -42,9 +48,23 @@ class SendWindowTest {
   }
 
   @Test
+  void nothingFollowsASmallBatchOfSomeRequests() {
+    add(SendWindow.SOME - 1, 1);
+    add(SendWindow.SOME, 1);
+    add(1, 1);
+    assertEquals(1, next().sequence);
+    assertEquals(2, next().sequence);
+    assertEquals(2 * SendWindow.SOME - 1, window.requests());
+    window.answered();
+    assertNull(next());
+    window.answered();
+    assertEquals(3, next().sequence);
+  }
+
+  @Test
   void eightLargeBatchesAreInFlight() {
     for (int each = 0; each < 9; each++) {
-      add(SendWindow.SMALL_BYTES);
+      add(SendWindow.SOME, SendWindow.SMALL_BYTES);
     }
     for (int each = 0; each < 8; each++) {
       next();
