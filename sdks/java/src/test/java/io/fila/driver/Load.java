@@ -7,6 +7,7 @@ package io.fila.driver;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import io.fila.client.ConsumeMessage;
+import io.fila.client.EnqueueResult;
 import io.fila.client.FilaClient;
 import io.fila.client.FilaConsumer;
 import io.fila.client.FilaException;
@@ -21,10 +22,13 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -36,32 +40,68 @@ final class Load {
 
   private Load() {}
 
+  /** Callers are chains of futures: each calls again when it has its answer. */
   static JsonObject produce(FilaClient client, Request request) throws Exception {
-    int count = request.number("count", 1);
-    String queue = request.text("queue");
-    Map<String, String> headers = request.headers();
-    String[] ids = new String[count];
-    ConcurrentLinkedQueue<FilaException> errors = new ConcurrentLinkedQueue<>();
-    AtomicInteger numbers = new AtomicInteger();
+    int callers = request.number("concurrency", 1);
+    Produced produced = new Produced(client, request);
     long began = System.nanoTime();
-    inThreads(
-        request.number("concurrency", 1),
-        () -> {
-          for (int number = numbers.getAndIncrement(); number < count; number = numbers.getAndIncrement()) {
-            try {
-              ids[number] = client.enqueue(queue, headers, payload(number, request.number("size", 0)));
-            } catch (FilaException failed) {
-              errors.add(failed);
-            }
-          }
-          return null;
-        });
-    JsonObject made = Driver.object("ids", Driver.array(Arrays.asList(ids)));
+    for (int each = 0; each < callers; each++) {
+      produced.call();
+    }
+    produced.done.await();
+    JsonObject made = Driver.object("ids", Driver.array(Arrays.asList(produced.ids)));
     JsonArray failed = new JsonArray();
-    errors.forEach(each -> failed.add(Driver.described(each)));
+    produced.errors.forEach(each -> failed.add(Driver.described(each)));
     made.add("errors", failed);
     made.addProperty("seconds", seconds(began));
     return made;
+  }
+
+  private static final class Produced {
+    private final FilaClient client;
+    private final String queue;
+    private final Map<String, String> headers;
+    private final int size;
+    private final String[] ids;
+    private final ConcurrentLinkedQueue<Throwable> errors = new ConcurrentLinkedQueue<>();
+    private final AtomicInteger numbers = new AtomicInteger();
+    private final CountDownLatch done;
+
+    Produced(FilaClient client, Request request) {
+      this.client = client;
+      queue = request.text("queue");
+      headers = request.headers();
+      size = request.number("size", 0);
+      ids = new String[request.number("count", 1)];
+      done = new CountDownLatch(ids.length);
+    }
+
+    void call() {
+      for (int number = numbers.getAndIncrement(); number < ids.length; number = numbers.getAndIncrement()) {
+        int mine = number;
+        CompletableFuture<EnqueueResult> sent =
+            client.enqueueAsync(
+                OutgoingMessage.to(queue).headers(headers).payload(payload(mine, size)).build());
+        if (!sent.isDone()) {
+          sent.whenComplete(
+              (result, error) -> {
+                answered(mine, result, error);
+                call();
+              });
+          return;
+        }
+        sent.whenComplete((result, error) -> answered(mine, result, error));
+      }
+    }
+
+    private void answered(int number, EnqueueResult result, Throwable error) {
+      if (error == null) {
+        ids[number] = result.id();
+      } else {
+        errors.add(error);
+      }
+      done.countDown();
+    }
   }
 
   private static byte[] payload(int number, int size) {
@@ -71,54 +111,100 @@ final class Load {
     return made;
   }
 
+  /** One thread takes messages. It waits for room, not for what happens to them: so many are handled at once. */
   static JsonObject work(FilaClient client, Request request) throws Exception {
-    int count = request.number("count", 1);
-    List<String> ids = new ArrayList<>();
-    List<String> shown = new ArrayList<>();
-    AtomicInteger left = new AtomicInteger(count);
     int handlerMs = request.number("handler_ms", 0);
+    int concurrency = request.number("concurrency", 1);
+    Worked worked = new Worked(request.number("count", 1), concurrency);
+    ExecutorService handlers = Executors.newFixedThreadPool(concurrency);
     long began = System.nanoTime();
     long end = began + request.millis("timeout_ms", 60_000).toNanos();
     try (FilaConsumer consumer = client.consume(request.text("queue"), request.number("max_in_flight", 100))) {
-      inThreads(
-          request.number("concurrency", 1),
-          () -> {
-            while (left.getAndDecrement() > 0) {
-              ConsumeMessage message = acked(consumer, handlerMs, end);
-              synchronized (ids) {
-                ids.add(message.id());
-                byte[] payload = message.payload();
-                int length = Math.min(SHOWN_BYTES, payload.length);
-                shown.add(new String(payload, 0, length, StandardCharsets.UTF_8));
-              }
-            }
-            return null;
-          });
+      while (worked.needsMore(end)) {
+        ConsumeMessage message = consumer.poll(Duration.ofNanos(end - System.nanoTime()));
+        if (message == null) {
+          throw new TimeoutException("not all messages in time");
+        }
+        handled(handlerMs, handlers)
+            .thenCompose(handled -> message.ackAsync())
+            .whenComplete((acked, error) -> worked.settled(message, error));
+      }
+    } finally {
+      handlers.shutdownNow();
+      handlers.awaitTermination(10, TimeUnit.SECONDS);
     }
-    JsonObject made = Driver.object("ids", Driver.array(ids));
-    made.add("payloads", Driver.array(shown));
+    JsonObject made = Driver.object("ids", Driver.array(worked.ids));
+    made.add("payloads", Driver.array(worked.shown));
     made.addProperty("seconds", seconds(began));
     return made;
   }
 
-  /** Takes messages until one is acked: another one comes again. */
-  private static ConsumeMessage acked(FilaConsumer consumer, int handlerMs, long end) throws Exception {
-    while (true) {
-      ConsumeMessage message = consumer.poll(Duration.ofNanos(end - System.nanoTime()));
-      if (message == null) {
-        throw new TimeoutException("not all messages in time");
+  private static CompletableFuture<Void> handled(int millis, Executor handlers) {
+    return millis == 0
+        ? CompletableFuture.completedFuture(null)
+        : CompletableFuture.runAsync(
+            () -> LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(millis)), handlers);
+  }
+
+  /** What came of messages. One whose ack failed comes again. */
+  private static final class Worked {
+    private final int count;
+    private final int concurrency;
+    private final Semaphore room;
+    private final List<String> ids = new ArrayList<>();
+    private final List<String> shown = new ArrayList<>();
+    private int begun;
+    private FilaTimeoutException late;
+
+    Worked(int count, int concurrency) {
+      this.count = count;
+      this.concurrency = concurrency;
+      this.room = new Semaphore(concurrency);
+    }
+
+    /** Waits for room for another message, or for the end of all. */
+    boolean needsMore(long end) throws FilaException, InterruptedException, TimeoutException {
+      acquire(1, end);
+      if (begin()) {
+        return true;
       }
-      if (handlerMs > 0) {
-        Thread.sleep(handlerMs);
+      acquire(concurrency - 1, end);
+      if (!begin()) {
+        return false;
       }
-      try {
-        message.ack();
-        return message;
-      } catch (FilaTimeoutException late) {
+      room.release(concurrency - 1);
+      return true;
+    }
+
+    private void acquire(int permits, long end) throws InterruptedException, TimeoutException {
+      if (!room.tryAcquire(permits, end - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+        throw new TimeoutException("not all acks in time");
+      }
+    }
+
+    private synchronized boolean begin() throws FilaTimeoutException {
+      if (late != null) {
         throw late;
-      } catch (FilaException lost) {
-        continue;
       }
+      if (begun == count) {
+        return false;
+      }
+      begun++;
+      return true;
+    }
+
+    void settled(ConsumeMessage message, Throwable error) {
+      synchronized (this) {
+        if (error == null) {
+          byte[] payload = message.payload();
+          ids.add(message.id());
+          shown.add(new String(payload, 0, Math.min(SHOWN_BYTES, payload.length), StandardCharsets.UTF_8));
+        } else {
+          begun--;
+          late = error.getCause() instanceof FilaTimeoutException timeout ? timeout : late;
+        }
+      }
+      room.release();
     }
   }
 
