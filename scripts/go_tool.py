@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ BUILD_TIMEOUT_S = 900
 
 def build(package: str, version: str) -> Path:
     """The program of `package`. Raises RuntimeError, with one sentence, when it cannot be built."""
-    name = package.rpartition("/")[2]
+    name = next(part for part in reversed(package.split("/")) if not re.fullmatch(r"v\d+", part))  # v2: a major version
     folder = Path(sys.prefix) / f"{name}-{version}"
     program = folder / name
     folder.mkdir(exist_ok=True)

@@ -20,8 +20,10 @@ settings.register_profile(
 )
 settings.load_profile("fila")
 
-COROUTINE_TIMEOUT_S = 90
-"""Less than a test may take, so that one which hangs is cancelled and cleans up."""
+TEST_TIMEOUT_S = 120
+"""As in pyproject.toml"""
+CLEAN_UP_S = 30
+"""So much sooner a coroutine that hangs is cancelled, and cleans up"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -30,7 +32,9 @@ def pytest_pyfunc_call(pyfuncitem):
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), COROUTINE_TIMEOUT_S))
+    own = pyfuncitem.get_closest_marker("timeout")
+    timeout_s = (own.args[0] if own else TEST_TIMEOUT_S) - CLEAN_UP_S
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), timeout_s))
     return True
 
 

@@ -1,16 +1,33 @@
-"""Every engine that can keep a log, each as one that is really running, behind a proxy that loses things."""
+"""Every engine that can keep a log: those that really run, each behind a proxy that loses things, and memory."""
 
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from fila.replicas.log import ReplicatedLog
+from fila.replicas.memory import MemoryEngine
 from fila.replicas.opening import open_log
 from tests.helpers.postgres import replicated_postgres
+from tests.support.engines import nats_servers
 from tests.support.proxy import Proxy
 
 SOON_MS = 1_000
 """How long an append waits for its answer where a test takes the answer away."""
+
+
+class InMemory:
+    """The log of tests: no network to fail."""
+
+    def __init__(self, *, refuses: bool) -> None:
+        self.refuses = refuses
+        self.renew()
+
+    def renew(self) -> None:
+        self._engine = MemoryEngine(strict=self.refuses)
+
+    async def open(self) -> ReplicatedLog:
+        return self._engine.open()
 
 
 class Subject:
@@ -42,11 +59,18 @@ class Subject:
 
 
 @contextmanager
-def _postgres() -> Iterator[Subject]:
+def _postgres(_folder: Path) -> Iterator[Subject]:
     with replicated_postgres() as (primary, _):
         direct = f"127.0.0.1:{primary.port}"
         with Proxy(direct) as proxy:
             yield Subject("postgres", direct, proxy, "postgres://fila@{address}/postgres?table={name}", refuses=True)
 
 
-SUBJECTS = {"postgres": _postgres}
+@contextmanager
+def _nats(folder: Path) -> Iterator[Subject]:
+    with nats_servers(folder, 1) as [node], Proxy(node.addr) as proxy:
+        yield Subject("nats", node.addr, proxy, "nats://{address}/{name}?unsafe_one_copy=true", refuses=True)
+
+
+REMOTE = {"postgres": _postgres, "nats": _nats}
+IN_MEMORY = {"memory": InMemory(refuses=False), "strict memory": InMemory(refuses=True)}

@@ -4,29 +4,41 @@ import asyncio
 import gc
 import os
 import threading
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from fila.replicas.log import Entry, InDoubt, LogError, LogUnavailable, Refused, TooLong, Truncated
-from tests.contract.logs import SOON_MS, SUBJECTS
+from tests.contract.logs import IN_MEMORY, REMOTE, SOON_MS
 
 WAIT_S = 60
 """Far longer than anything here takes."""
 
 
-@pytest.fixture(scope="module", params=SUBJECTS)
-def engine(request):
-    with SUBJECTS[request.param]() as subject:
-        yield subject
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """Starts an engine when it is asked for."""
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(REMOTE[name](tmp_path_factory.mktemp(name))))
 
 
-@pytest.fixture
-def subject(engine):
-    engine.renew()
-    yield engine
-    engine.proxy.mend()
+@pytest.fixture(params=[*IN_MEMORY, *REMOTE])
+def subject(request, running):
+    """Each log there is, empty."""
+    found = IN_MEMORY.get(request.param) or running(request.param)
+    found.renew()
+    return found
+
+
+@pytest.fixture(params=REMOTE)
+def remote(request, running):
+    """Each log that is reached over a network, empty."""
+    found = running(request.param)
+    found.renew()
+    yield found
+    found.proxy.mend()
 
 
 @asynccontextmanager
@@ -162,41 +174,41 @@ async def test_a_cut_log_takes_no_entry_at_a_place_that_has_gone(subject):
         assert await log.append(b"next", 9) == 10
 
 
-async def test_an_append_without_an_answer_is_in_doubt_and_stands_once_at_most(subject):
-    async with opened(subject, through_proxy=True, append_timeout_ms=SOON_MS) as log, opened(subject) as other:
+async def test_an_append_without_an_answer_is_in_doubt_and_stands_once_at_most(remote):
+    async with opened(remote, through_proxy=True, append_timeout_ms=SOON_MS) as log, opened(remote) as other:
         await log.append(b"before", -1)
-        subject.proxy.swallows_answers = True
+        remote.proxy.swallows_answers = True
         with pytest.raises(InDoubt):
             await log.append(b"doubtful", 0)
-        subject.proxy.cut()
-        subject.proxy.mend()
+        remote.proxy.cut()
+        remote.proxy.mend()
         await asyncio.sleep(2 * SOON_MS / 1000)  # time for a second copy to arrive
         assert [entry.body for entry in await take(other, 0, 2)] == [b"before", b"doubtful"]
         assert await other.end() == 2
         assert await log.append(b"after", 1) == 2
 
 
-async def test_an_append_that_did_not_arrive_is_in_doubt_too(subject):
-    async with opened(subject, through_proxy=True, append_timeout_ms=SOON_MS) as log, opened(subject) as other:
+async def test_an_append_that_did_not_arrive_is_in_doubt_too(remote):
+    async with opened(remote, through_proxy=True, append_timeout_ms=SOON_MS) as log, opened(remote) as other:
         await log.append(b"before", -1)
-        subject.proxy.swallows_requests = True
+        remote.proxy.swallows_requests = True
         with pytest.raises(InDoubt):
             await log.append(b"lost", 0)
-        subject.proxy.cut()
-        subject.proxy.mend()
+        remote.proxy.cut()
+        remote.proxy.mend()
         await asyncio.sleep(2 * SOON_MS / 1000)
         assert await other.end() == 1
         assert await log.append(b"after", 0) == 1
 
 
-async def test_a_connection_cut_under_an_append(subject):
+async def test_a_connection_cut_under_an_append(remote):
     """In doubt, or unavailable and nowhere: never acknowledged and lost."""
-    async with opened(subject, through_proxy=True, append_timeout_ms=SOON_MS) as log:
+    async with opened(remote, through_proxy=True, append_timeout_ms=SOON_MS) as log:
         position, bodies = -1, []
         for number in range(40):
             if number % 8 == 7:
-                subject.proxy.cut()
-                subject.proxy.mend()
+                remote.proxy.cut()
+                remote.proxy.mend()
             body = f"entry {number}".encode()
             while True:
                 try:
@@ -220,45 +232,45 @@ async def end_of(log):
         return None
 
 
-async def test_a_cancelled_append_leaves_a_log_that_works(subject):
-    async with opened(subject, through_proxy=True) as log, opened(subject) as other:
+async def test_a_cancelled_append_leaves_a_log_that_works(remote):
+    async with opened(remote, through_proxy=True) as log, opened(remote) as other:
         await log.append(b"before", -1)
-        subject.proxy.swallows_answers = True
+        remote.proxy.swallows_answers = True
         appending = asyncio.create_task(log.append(b"doubtful", 0))
         await asyncio.sleep(0.3)
         appending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await appending
-        subject.proxy.cut()
-        subject.proxy.mend()
+        remote.proxy.cut()
+        remote.proxy.mend()
         assert (await take(other, 1, 1))[0].body == b"doubtful"
         assert await log.append(b"after", 1) == 2
 
 
-async def test_a_reader_goes_on_through_cut_connections(subject):
+async def test_a_reader_goes_on_through_cut_connections(remote):
     """Each entry is read once."""
-    async with opened(subject) as writer, opened(subject, through_proxy=True) as reader:
+    async with opened(remote) as writer, opened(remote, through_proxy=True) as reader:
         reading = asyncio.create_task(take(reader, 0, 40))
         for number in range(40):
             if number % 10 == 5:
-                subject.proxy.cut()
+                remote.proxy.cut()
                 await asyncio.sleep(0.05)
-                subject.proxy.mend()
+                remote.proxy.mend()
             await writer.append(b"%d" % number, number - 1)
             await asyncio.sleep(0.01)
         assert [int(entry.body) for entry in await reading] == list(range(40))
 
 
-async def test_a_reader_behind_a_connection_that_is_silent_goes_on_after_it(subject):
-    async with opened(subject) as writer, opened(subject, through_proxy=True) as reader:
+async def test_a_reader_behind_a_connection_that_is_silent_goes_on_after_it(remote):
+    async with opened(remote) as writer, opened(remote, through_proxy=True) as reader:
         reading = asyncio.create_task(take(reader, 0, 2))
         await writer.append(b"first", -1)
         await asyncio.sleep(0.3)
-        subject.proxy.swallows_answers = True
+        remote.proxy.swallows_answers = True
         await writer.append(b"second", 0)
         await asyncio.sleep(0.3)
-        subject.proxy.cut()
-        subject.proxy.mend()
+        remote.proxy.cut()
+        remote.proxy.mend()
         assert [entry.body for entry in await reading] == [b"first", b"second"]
 
 
@@ -355,10 +367,10 @@ async def test_closing_ends_readers_and_refuses_what_comes_after(subject):
         await log.close()
 
 
-async def test_closing_ends_an_append_that_waits(subject):
-    log = await subject.open(through_proxy=True)
+async def test_closing_ends_an_append_that_waits(remote):
+    log = await remote.open(through_proxy=True)
     await log.append(b"before", -1)
-    subject.proxy.swallows_answers = True
+    remote.proxy.swallows_answers = True
     appending = asyncio.create_task(log.append(b"doubtful", 0))
     await asyncio.sleep(0.2)
     async with asyncio.timeout(WAIT_S):
@@ -367,9 +379,9 @@ async def test_closing_ends_an_append_that_waits(subject):
             await appending
 
 
-async def test_closing_lets_go_of_tasks_threads_and_sockets(subject):
+async def test_closing_lets_go_of_tasks_threads_and_sockets(remote):
     async def use():
-        async with opened(subject, through_proxy=True) as log:
+        async with opened(remote, through_proxy=True) as log:
             end = await log.end()
             await fill(log, 3, end - 1)
             await take(log, end, 3)
@@ -392,14 +404,14 @@ def held():
     return len(threads), len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def test_an_engine_that_cannot_be_reached(subject):
-    async with opened(subject, through_proxy=True, append_timeout_ms=SOON_MS) as log:
+async def test_an_engine_that_cannot_be_reached(remote):
+    async with opened(remote, through_proxy=True, append_timeout_ms=SOON_MS) as log:
         await log.append(b"x", -1)
-        subject.proxy.cut()
+        remote.proxy.cut()
         with pytest.raises((InDoubt, LogUnavailable)):
             await log.append(b"y", 0)
         for ask in (log.end, log.first):
             with pytest.raises(LogUnavailable):
                 await ask()
     with pytest.raises(LogError):
-        await subject.open(through_proxy=True, append_timeout_ms=SOON_MS)
+        await remote.open(through_proxy=True, append_timeout_ms=SOON_MS)

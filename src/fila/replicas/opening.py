@@ -27,8 +27,15 @@ async def _postgres(address: Address) -> ReplicatedLog:
     return await PostgresLog.open(address)
 
 
+async def _nats(address: Address) -> ReplicatedLog:
+    from fila.replicas.nats import NatsLog
+
+    return await NatsLog.open(address)
+
+
 ENGINES: Final[dict[str, Engine]] = {
     "postgres": Engine(5432, frozenset({"table"}), _postgres),
+    "nats": Engine(4222, frozenset({"creds_file", "monitor"}), _nats),
 }
 """By the first word of the URL"""
 

@@ -102,7 +102,7 @@ def test_a_table_has_a_plain_name(table):
         asyncio.run(open_log(f"postgres://127.0.0.1:1/name?table={table}"))
 
 
-@pytest.mark.parametrize("engine, package", [("postgres", "asyncpg")])
+@pytest.mark.parametrize("engine, package", [("postgres", "asyncpg"), ("nats", "nats")])
 def test_a_client_that_is_not_installed_is_named_with_its_extra(engine, package, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, package, None)
     for module in [name for name in __import__("sys").modules if name.startswith(f"fila.replicas.{engine}")]:
