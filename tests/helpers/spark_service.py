@@ -1,5 +1,7 @@
 """The reconciliation service over the same reports and figures as a pipeline: its store, its rules, a clock of ours."""
 
+import sqlite3
+
 from fila.reconcile.domain.intake import counted_at_ms
 from fila.reconcile.domain.models import ClaimedMetrics, Fetched, Observation, Post, Reason, Report
 from fila.reconcile.domain.settings import DEFAULTS
@@ -11,7 +13,8 @@ class Service:
     """One process that makes every attempt when it is due. Rows are those of `spark_reports`."""
 
     def __init__(self, folder, settings=DEFAULTS):
-        engine = open_engine(f"sqlite:///{folder / 'service.db'}")
+        self._file = folder / "service.db"
+        engine = open_engine(f"sqlite:///{self._file}")
         upgrade(engine)
         self.store = Store(engine, settings)
         self.figures = {}
@@ -36,15 +39,22 @@ class Service:
 
     def submit(self, row, now_ms):
         """Whether it was taken."""
-        post = Post(row["platform"], row["post_id"], row["affiliate_id"], row["campaign_id"])
-        claim = ClaimedMetrics(row["views"], row["clicks"], row["conversions"])
-        report = Report(row["report_id"], post, claim, counted_at_ms(row["reported_at"], now_ms))
         try:
-            self.store.intake.submit([Submission(report, "")], now_ms)
+            self.submit_all([row], now_ms)
         except PostTaken:
             return False
-        self._fresh.append((row["reported_at"], row["report_id"], 1))
         return True
+
+    def submit_all(self, rows, now_ms):
+        """Take these reports, of which none is refused, together."""
+        submissions = []
+        for row in rows:
+            post = Post(row["platform"], row["post_id"], row["affiliate_id"], row["campaign_id"])
+            claim = ClaimedMetrics(row["views"], row["clicks"], row["conversions"])
+            report = Report(row["report_id"], post, claim, counted_at_ms(row["reported_at"], now_ms))
+            submissions.append(Submission(report, ""))
+        self.store.intake.submit(submissions, now_ms)
+        self._fresh += [(row["reported_at"], row["report_id"], 1) for row in rows]
 
     def work(self, now_ms):
         """Make all attempts that are due: those of the same moment by the time and the id of their report."""
@@ -59,6 +69,20 @@ class Service:
         """All that were raised: report, kind, severity, time."""
         rows = self.store.views.alerts(limit=10**6)
         return sorted((row.report_id, str(row.kind), str(row.severity), row.at_ms) for row in rows)
+
+    def verdicts(self):
+        """What holds of each report: status and level."""
+        return {name: tuple(verdict) for name, *verdict in self._select("SELECT id, status, level FROM reports")}
+
+    def steps(self):
+        """The sum of the trust steps of each affiliate."""
+        return dict(self._select("SELECT id, trust_total_bp FROM affiliates"))
+
+    def _select(self, statement):
+        with sqlite3.connect(self._file) as database:
+            found = database.execute(statement).fetchall()
+        database.close()
+        return found
 
     def attempts(self, name):
         """The log of a report: status, when, and when again."""

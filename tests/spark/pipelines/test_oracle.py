@@ -1,4 +1,4 @@
-"""Row by row what an oracle says that shares no code with the rules: in bulk and as a stream, at every border."""
+"""Row by row what an oracle says that shares no code with the rules: bulk, stream and workers, at every border."""
 
 import itertools
 import json
@@ -16,6 +16,7 @@ from fila.reconcile.domain.settings import DEFAULTS, HOUR_MS
 from tests.helpers.spark_lake import Tables
 from tests.helpers.spark_oracle import verdict
 from tests.helpers.spark_reports import NOW_MS, metric, report, write_parquet
+from tests.helpers.spark_service import Service
 
 BORDERS_BP = (0, 500, 1_000, 2_000, 5_000)
 LEADS_MS = (0, 1, -1, HOUR_MS, -HOUR_MS, 24 * HOUR_MS, -24 * HOUR_MS, 24 * HOUR_MS + 1, -24 * HOUR_MS - 1)
@@ -48,10 +49,9 @@ def rows(count, seed=7):
     return reports, figures
 
 
-def check(tables, reports, figures):
+def said(reports, figures):
+    """What the oracle says of each report, and the sum of the trust steps of each affiliate."""
     expected = {row["report_id"]: verdict(row, figures.get(row["post_id"])) for row in reports}
-    found = {row["report_id"]: (row["status"], row["level"], row["step_bp"]) for row in tables.current()}
-    assert found == expected
     assert {status for status, _, _ in expected.values()} >= {
         *("MATCHED", "DISCREPANCY_LOW", "DISCREPANCY_MEDIUM", "DISCREPANCY_HIGH"),
         *("AFFILIATE_OVERCLAIMED", "MISSING_PLATFORM_DATA", "INCOMPLETE_PLATFORM_DATA"),
@@ -59,11 +59,21 @@ def check(tables, reports, figures):
     steps = Counter()
     for row in reports:
         steps[row["affiliate_id"]] += expected[row["report_id"]][2]
+    return expected, steps
+
+
+def check(tables, reports, figures):
+    expected, steps = said(reports, figures)
+    found = {row["report_id"]: (row["status"], row["level"], row["step_bp"]) for row in tables.current()}
+    assert found == expected
     trust = {name: max(0, min(10_000, 5_000 + total)) for name, total in steps.items()}
     assert {name: row["trust_bp"] for name, row in tables.totals("affiliate").items()} == trust
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(200_000, marks=pytest.mark.slow)])
+COUNTS = [2_000, pytest.param(200_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+
+
+@pytest.mark.parametrize("count", COUNTS)
 def test_bulk_and_stream_say_what_the_oracle_says(spark, tmp_path, count):
     reports, figures = rows(count)
     write_parquet(tmp_path / "reports" / "a.parquet", reports)
@@ -77,3 +87,16 @@ def test_bulk_and_stream_say_what_the_oracle_says(spark, tmp_path, count):
     batch = Batch(spark, f"{tmp_path}/streamed", lambda: NOW_MS, DEFAULTS, lambda _: None)
     batch.take(frame, 0, f"{tmp_path}/metrics", "s")
     check(Tables(spark, tmp_path / "streamed"), reports, figures)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_workers_of_the_service_say_what_the_oracle_says(tmp_path, count):
+    reports, figures = rows(count)
+    expected, steps = said(reports, figures)
+    with Service(tmp_path) as service:
+        service.know(figures.values())
+        for start in range(0, count, 1_000):
+            service.submit_all(reports[start : start + 1_000], NOW_MS)
+        service.work(NOW_MS)
+        assert service.verdicts() == {name: (status, level) for name, (status, level, _) in expected.items()}
+        assert service.steps() == steps
