@@ -256,7 +256,7 @@ def test_from_a_broker_by_the_archive_to_the_figures(spark, tmp_path):
                 server.start()
             query = stream.start(spark, {"addr": server.addr}, str(tmp_path / "a"), trigger={"availableNow": True})
             assert query.awaitTermination(240)
-            found.append(increments.advance(spark, str(tmp_path / "a"), str(tmp_path / "out"), now_ms=0, window_s=0.05))
+            found.append(increments.advance(spark, str(tmp_path / "a"), str(tmp_path / "out"), now_ms=0, window_s=1))
         depth = client.queue_stats("orders").summary.depth
     tables = DeltaTables(spark, str(tmp_path / "out"))
     assert all(each.conserved for each in found), tables.read("broken").collect()
