@@ -3,8 +3,9 @@
 What is measured, in one session, repeats taking turns so that a slow minute hits everybody:
 - the floor: the bare join of reports and metrics, its rows counted by a sum over both sides;
 - reconciling: the same join, classified by the rules, and added up by affiliate;
-- the whole pipeline, once, from files to verdicts, sums, alerts and the page, session not included;
-- the same once more, with half of all reports from one affiliate.
+- the whole pipeline, from files to verdicts, sums, alerts and the page, session not included: once with a tenth of the
+  reports, once with all of them, once with half of all from one affiliate;
+- what comes to the driver in each of these, by Spark's own counters, and the largest stage of a single task.
 Inputs are Parquet with one row for each report and post, made by the program first. `--write` puts the table into
 docs/benchmarks-spark.md.
 """
@@ -23,6 +24,7 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import machine, sections
+from benchmarks.stages import Counters, rows_in_one_task
 from fila.pipelines.session import open_session
 from fila.reconcile.domain.settings import DEFAULTS
 
@@ -107,12 +109,15 @@ def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> F
         "affiliate_id", F.when(F.pmod(F.hash("report_id"), F.lit(2)) == 0, "one").otherwise(F.col("affiliate_id"))
     )
     skewed.write.parquet(str(folder / "skewed"))
-    whole = {}
-    for name in ("reports", "skewed"):
-        start, before = time.perf_counter(), cpu()
+    tenth = spark.read.parquet(str(folder / "reports")).where(F.pmod(F.hash("post_id"), F.lit(10)) == 0)
+    tenth.write.parquet(str(folder / "tenth"))
+    whole: dict[str, tuple[float, float, int]] = {}
+    for name in ("tenth", "reports", "skewed"):
+        start, before, counted = time.perf_counter(), cpu(), Counters.of(spark)
         out = str(folder / f"{name}-out")
         bulk.reconcile(spark, str(folder / name), str(folder / "metrics"), out, now_ms=now_ms)
-        whole[name] = time.perf_counter() - start, cpu() - before
+        to_driver = Counters.of(spark).since(counted).to_driver_bytes
+        whole[name] = time.perf_counter() - start, cpu() - before, to_driver
     return {
         "cold_s": {name: times[0] for name, times in taken.items()},
         "warm_s": {name: times[1:] for name, times in taken.items()},
@@ -121,6 +126,8 @@ def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> F
         "whole_pipeline_cpu_s": whole["reports"][1],
         "skewed_s": whole["skewed"][0],
         "skewed_cpu_s": whole["skewed"][1],
+        "to_driver_bytes": {name: each[2] for name, each in whole.items()},
+        "rows_in_one_task": rows_in_one_task(spark),
     }
 
 
@@ -140,12 +147,23 @@ def show(figures: Figures) -> None:
     whole = figures["whole_pipeline_s"]
     print(f"whole pipeline: {whole:.1f} s, {count / whole:,.0f} reports/s, with bronze, silver, gold and page")
     print(f"half of one affiliate: {figures['skewed_s']:.1f} s, {figures['skewed_s'] / whole:.2f} of even")
+    print(told_of_driver(figures))
     print(f"load before {figures['load_before']}, after {figures['machine']['load_average']}")
 
 
 def ratios(figures: Figures) -> list[float]:
     """Of reconciling to the floor, each to the one before it in the same turn."""
     return [many / one for one, many in zip(figures["warm_s"]["floor"], figures["warm_s"]["reconciling"], strict=True)]
+
+
+def told_of_driver(figures: Figures) -> str:
+    """What came to the driver, and how much went through one task."""
+    tenth, even, skewed = (figures["to_driver_bytes"][name] / 2**20 for name in ("tenth", "reports", "skewed"))
+    return (
+        f"To the driver came {even:.1f} MiB of results in a whole run, {skewed:.1f} MiB with half of all reports from "
+        f"one affiliate, and {tenth:.1f} MiB with a tenth of the reports. The largest stage of a single task read "
+        f"{figures['rows_in_one_task']:,} rows."
+    )
 
 
 def as_section(figures: Figures) -> str:
@@ -178,7 +196,7 @@ def as_section(figures: Figures) -> str:
         f"turns ({', '.join(f'{each:.2f}' for each in turns)}); the goal is 1.25. Best against best: "
         f"{best['reconciling'] / best['floor']:.2f}, CPU time: {cpu['reconciling'] / cpu['floor']:.2f}. "
         f"With half of all reports from one affiliate the pipeline takes **{skewed / whole:.2f} times** as long; the "
-        f"goal is 1.5. A session takes {figures['session_s']:.1f} s to start.\n\n"
+        f"goal is 1.5. {told_of_driver(figures)} A session takes {figures['session_s']:.1f} s to start.\n\n"
         f"Machine: {facts['cores']} cores, {facts['cpu']}, {facts['memory_bytes'] / 2**30:.0f} GiB, {facts['system']}, "
         f"Python {facts['python']}, {versions}; revision {facts['revision']}; load before {figures['load_before'][0]}, "
         f"after {facts['load_average'][0]}.\n"
