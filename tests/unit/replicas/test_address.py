@@ -1,6 +1,7 @@
 """The URL of a log."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -104,8 +105,9 @@ def test_a_table_has_a_plain_name(table):
 
 @pytest.mark.parametrize("engine, package", [("postgres", "asyncpg"), ("nats", "nats")])
 def test_a_client_that_is_not_installed_is_named_with_its_extra(engine, package, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, package, None)
-    for module in [name for name in __import__("sys").modules if name.startswith(f"fila.replicas.{engine}")]:
-        monkeypatch.delitem(__import__("sys").modules, module)
-    with pytest.raises(BadAddress, match=rf"needs the package {package}: pip install 'fila\[server,{engine}\]'"):
+    for name in list(sys.modules):
+        if f"{name}.".startswith((f"{package}.", f"fila.replicas.{engine}")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(BadAddress, match=rf"needs the package {package}.*: pip install 'fila\[server,{engine}\]'"):
         asyncio.run(open_log(f"{engine}://127.0.0.1:1/name"))
