@@ -26,6 +26,7 @@ from fila.broker.commands import (
     Swept,
     UpdateQueue,
 )
+from fila.broker.commit import Done, LocalCommitter
 from fila.broker.engine import Engine
 from fila.broker.grants import token_text
 from fila.broker.journal import Journal
@@ -105,6 +106,34 @@ class WatchedStore:
         return {family: dict(self.inner.scan(family)) for family in Family}
 
 
+class LateCommitter:
+    """Writes when it is told to, or at once if it is `prompt`. Until then nothing is in the store."""
+
+    def __init__(self, store: WatchedStore) -> None:
+        self._store = store
+        self.prompt = False
+        self._waiting: tuple[Batch, Done] | None = None
+
+    def write(self, batch: Batch, done: Done) -> None:
+        assert self._waiting is None, "one at a time"
+        self._waiting = (batch, done)
+        if self.prompt:
+            self.finish()
+
+    def forget(self) -> None:
+        """A crash: what was not written never is."""
+        self._waiting = None
+
+    def finish(self, error: StoreFailed | None = None) -> None:
+        """Write, or refuse with an error."""
+        assert self._waiting is not None
+        (batch, done), self._waiting = self._waiting, None
+        if error is None:
+            LocalCommitter(self._store).write(batch, done)
+        else:
+            done(error)
+
+
 @dataclass(frozen=True)
 class Delivered:
     """One message as a consumer was handed it."""
@@ -177,9 +206,12 @@ class Driver:
         scripting: Scripting | None = None,
         audit: AuditConfig | None = None,
         background: bool = False,
+        late: bool = False,
         **scheduler: int,
     ) -> None:
-        """In the background, messages of before a restart are read while the engine ticks."""
+        """In the background, messages of before a restart are read while the engine ticks. When it is `late`, a tick
+        that writes is in flight until `land`.
+        """
         self.store = WatchedStore(store or MemoryStorage())
         self.limits = limits or LimitsConfig()
         self.scripting = scripting or Scripting(LuaConfig(tick_ms=1000, max_time_percent=100))
@@ -188,6 +220,7 @@ class Driver:
         self.background = background
         self.scheduler = SchedulerConfig(**scheduler)
         self.now = START
+        self.committer = LateCommitter(self.store) if late else None
         self._numbers = 0
         self.restart()
 
@@ -199,7 +232,9 @@ class Driver:
             self.store, NODE, self.limits, self.scripting, self.auditing, background=self.background
         )
         self.journal = Journal(self.store, self.journaling)
-        self.engine = Engine(self.state, self.store, self.scheduler, self.journal)
+        if self.committer is not None:
+            self.committer.forget()
+        self.engine = Engine(self.state, self.store, self.scheduler, self.journal, self.committer)
 
     def read_all(self) -> None:
         """Read all messages of before the restart, some at a time."""
@@ -208,6 +243,14 @@ class Driver:
 
     def tick(self) -> None:
         self.engine.tick(self.now)
+
+    def land(self, error: StoreFailed | None = None) -> None:
+        """Have the tick in flight written, or refused with an error."""
+        assert self.committer is not None
+        assert self.engine.in_flight
+        self.committer.finish(error)
+        assert self.engine.land(self.now)
+        assert not self.engine.in_flight
 
     def settle_down(self) -> None:
         """Tick until nothing more happens at this time."""
@@ -305,7 +348,7 @@ class Driver:
         return recipient
 
     def leave(self, recipient: Recipient, parting: Parting = Parting.LEFT, unsent: Iterable[int] = ()) -> None:
-        self.engine.leave(recipient.queue, recipient.consumer, parting, frozenset(unsent))
+        self.engine.leave(recipient.queue, recipient.consumer, parting, lambda: frozenset(unsent))
 
     def ack(self, queue: str, *ids: str, token: str = "") -> list[Failure]:
         failures: list[Failure] = self.ask(lambda reply: Settle(reply, acks=[AckGroup(queue, list(ids), token)]))

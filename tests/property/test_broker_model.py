@@ -9,7 +9,7 @@ inside one fairness key, and to whom.
 import shutil
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product, takewhile
@@ -68,6 +68,7 @@ from fila.core.errors import (
     QueueNotFound,
     SequenceReused,
     StaleSequence,
+    StoreBusy,
     StoreFailed,
 )
 from fila.core.lifecycle import COUNTS_AN_ATTEMPT, TRANSITIONS, State
@@ -255,6 +256,27 @@ class Pending:
     what: str
     args: tuple[Any, ...]
     answers: list[Any] = field(default_factory=list)
+    came: int = 0
+    """It came then or later: when the tick was planned that was in flight meanwhile or was put off; 0 if none was"""
+
+
+@dataclass
+class Before:
+    """What is known of a tick before it is planned."""
+
+    now: int
+    due_by: int
+    """What ends later has not ended yet"""
+    ahead: list[Pending]
+    rest: list[Pending]
+    rested: bool
+    places: dict[int, State]
+    handed: dict[int, int]
+    ready: dict[str, dict[str, list[int]]]
+
+    @property
+    def alone(self) -> bool:
+        return bool(self.ahead) and self.ahead[0].what in ALONE
 
 
 Expected = list[tuple[str, str, type[BrokerError]]]
@@ -301,9 +323,12 @@ ticks = st.sampled_from([2, 1, 0, 0])
 class BrokerMachine(RuleBasedStateMachine):
     """Drives a broker and the model side by side."""
 
+    late = False
+    """Whether ticks are in flight for a while"""
+
     def __init__(self) -> None:
         super().__init__()
-        self.driver = Driver(self.open_store(), limits=LIMITS, background=True)
+        self.driver = Driver(self.open_store(), limits=LIMITS, background=True, late=self.late)
         self.queues: dict[str, Queue] = {}
         self.producers: dict[str, Producer] = {}
         self.pending: list[Pending] = []
@@ -469,20 +494,26 @@ class BrokerMachine(RuleBasedStateMachine):
         except QueueNotFound:
             assert name not in self.queues
             return
-        self.queues[name].consumers.append(recipient)
         self.recipients.append(recipient)
+        self.note_joined(recipient)
         self.tick_on(ticks)
+
+    def note_joined(self, recipient: Recipient) -> None:
+        self.queues[recipient.queue].consumers.append(recipient)
 
     @precondition(lambda self: self.recipients)
     @rule(pick=st.integers(0, 50), ticks=ticks, parting=st.sampled_from(Parting))
     def leave(self, pick: int, ticks: int, parting: Parting) -> None:
         recipient = self.recipients.pop(pick % len(self.recipients))
         self.driver.leave(recipient, parting)
+        self.note_left(recipient, parting)
+        self.tick_on(ticks)
+
+    def note_left(self, recipient: Recipient, parting: Parting) -> None:
         queue = self.queues.get(recipient.queue)
         if queue is not None and recipient in queue.consumers:
             queue.consumers.remove(recipient)
             self.pending.append(Pending("return", (recipient, parting)))
-        self.tick_on(ticks)
 
     @precondition(lambda self: self.recipients)
     @rule(pick=st.integers(0, 50), max_in_flight=st.integers(1, 4), reports=st.booleans(), ticks=st.integers(1, 4))
@@ -490,7 +521,7 @@ class BrokerMachine(RuleBasedStateMachine):
         """A consumer is lost with all that it was given in its hands, and another takes its place."""
         recipient = self.recipients[pick % len(self.recipients)]
         if recipient.consumer.hands is not None:
-            recipient.hand(len(recipient.got) - recipient.handed)
+            self.note_handed(recipient, len(recipient.got))
         self.leave(pick, 0, Parting.LOST)
         self.join(recipient.queue, max_in_flight, ticks, reports)
 
@@ -500,6 +531,9 @@ class BrokerMachine(RuleBasedStateMachine):
         """A consumer says what it has handed to its application, which the broker hears at once."""
         reporting = [one for one in self.recipients if one.consumer.hands is not None]
         recipient = reporting[pick % len(reporting)]
+        self.note_handed(recipient, count)
+
+    def note_handed(self, recipient: Recipient, count: int) -> None:
         recipient.hand(min(count, len(recipient.got) - recipient.handed))
 
     @precondition(lambda self: self.known_ids)
@@ -618,34 +652,45 @@ class BrokerMachine(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([0, 0, 1, 999, 1500, 2_000, 2_000, 30_000, 30_000, 601_000]))
     def tick(self, ms: int) -> None:
         self.driver.now += ms * MS
-        before = self.where()
+        before = self.look_ahead()
+        self.driver.tick()
+        self.check_tick(before)
+
+    def look_ahead(self) -> Before:
+        """A tick is about to be planned."""
+        now, due_by = self.driver.now, self.due_by()
+        places = self.where()
         ahead, self.pending = self.of_next_tick()
-        rested = self.driver.now >= self.resting_until
-        alone = bool(ahead) and ahead[0].what in ALONE
-        handed = {id(one): len(one.got) for one in self.recipients}
         ready = {name: ready_of(queue) for name, queue in self.queues.items()}
         self.suspects = {name: suspects_of(queue) for name, queue in self.queues.items()}
-        self.rooms = {key: bucket.room(self.driver.now, self.in_flight(key)) for key, bucket in self.buckets.items()}
+        self.rooms = {key: bucket.room(now, self.in_flight(key)) for key, bucket in self.buckets.items()}
         self.note_rooms()
         self.lines = self.standing()
-        self.driver.tick()
+        handed = {id(one): len(one.got) for one in self.recipients}
+        return Before(now, due_by, ahead, self.pending, now >= self.resting_until, places, handed, ready)
+
+    def due_by(self) -> int:
+        return min((pending.came for pending in self.pending if pending.came), default=self.driver.now)
+
+    def check_tick(self, before: Before) -> None:
+        """A tick is done."""
         events: dict[int, str] = {}
-        if rested and not alone:
+        if before.rested and not before.alone:
             self.measure()
-            self.sweep([pending for pending in ahead if pending.what == "enqueue"])
-            self.due(events)
+            self.sweep([pending for pending in before.ahead if pending.what == "enqueue"])
+            self.due(events, before.due_by)
         extensions: list[tuple[Any, list[Any]]] = []
-        for pending in ahead:
+        for pending in before.ahead:
             getattr(self, "do_" + pending.what)(pending, *pending.args, events, extensions)
         for group, failed in extensions:
             self.do_extension(group, failed, events)
         self.check_settled()
         self.bury()
-        if rested and not alone:
-            self.check_deliveries(ready, handed, events)
+        if before.rested and not before.alone:
+            self.check_deliveries(before.ready, before.handed, events)
         else:
-            assert all(len(one.got) == handed[id(one)] for one in self.recipients)
-        self.check_moves(before, events)
+            assert all(len(one.got) == before.handed.get(id(one), 0) for one in self.recipients)
+        self.check_moves(before.places, events)
         self.note_drops(events)
 
     def note_rooms(self) -> None:
@@ -677,6 +722,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.driver.now += ms * MS
         driver = self.driver
         before, stored = driver.snapshot(), driver.store.dump()
+        due_by = self.due_by()
         ahead, rest = self.of_next_tick()
         handed = {id(one): len(one.got) for one in self.recipients}
         rested = driver.now >= self.resting_until
@@ -690,6 +736,8 @@ class BrokerMachine(RuleBasedStateMachine):
         assert driver.store.dump() == stored
         assert all(len(one.got) == handed[id(one)] for one in self.recipients)
         assert all(pending.answers == [] for pending in ahead)
+        for pending in ahead:
+            pending.came = due_by
         self.pending = ahead + rest
         self.put_off_until = driver.now + STALL_PAUSE
         if rested and not (ahead and ahead[0].what in ALONE):
@@ -1098,10 +1146,10 @@ class BrokerMachine(RuleBasedStateMachine):
         name = message.queue + DEAD
         return self.queues[name].take_room(self.rooms_left[name], len(message.body))
 
-    def due(self, events: dict[int, str]) -> None:
+    def due(self, events: dict[int, str], by: int) -> None:
         for queue in self.queues.values():
             for seq, message in queue.messages.items():
-                if message.state is State.LEASED and message.expires_at <= self.driver.now:
+                if message.state is State.LEASED and message.expires_at <= by:
                     if not was_handed(seq, message):
                         message.state, message.holder = State.READY, None
                         events[seq] = "never handed"
@@ -1700,9 +1748,159 @@ class DurableMachine(BrokerMachine):
         shutil.rmtree(self.directory)
 
 
+class LateMachine(BrokerMachine):
+    """The same with ticks that are in flight for a while. Clients go on meanwhile, time passes, and it may crash."""
+
+    late = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flight: Before | None = None
+        self.stored: dict[Family, dict[bytes, bytes]] = {}
+        self.snapshot: dict[str, Any] = {}
+        self.later: list[Callable[[], None]] = []
+        """What the model takes note of when the tick has landed"""
+
+    @rule(ms=st.sampled_from([0, 0, 1, 999, 1500, 2_000, 2_000, 30_000, 30_000, 601_000]))
+    def tick(self, ms: int) -> None:
+        driver = self.driver
+        driver.now += ms * MS
+        if self.flight is not None:
+            driver.tick()
+            return
+        snapshot = driver.snapshot()
+        before = self.look_ahead()
+        driver.tick()
+        if driver.engine.in_flight:
+            self.flight, self.stored, self.snapshot = before, driver.store.dump(), snapshot
+        else:
+            self.check_tick(before)
+
+    def tick_on(self, count: int) -> None:
+        for _ in range(count):
+            self.land()
+            self.tick(0)
+
+    @rule()
+    def land(self) -> None:
+        before = self.flight
+        if before is None:
+            return
+        assert all(pending.answers == [] for pending in before.ahead)
+        now = self.driver.now
+        self.driver.land()
+        self.driver.now = before.now
+        self.check_tick(before)
+        self.driver.now = now
+        self.has_landed(before)
+
+    @precondition(lambda self: self.flight is not None)
+    @rule(busy=st.booleans())
+    def land_in_vain(self, busy: bool) -> None:
+        """The write fails late, or has to be tried again."""
+        before, driver = self.flight, self.driver
+        assert before is not None
+        rest = self.pending
+        driver.engine._backoff.succeeded()  # how long it is waited for is tested by itself
+        driver.land(StoreBusy("behind with its files") if busy else StoreFailed("no more room in here"))
+        if driver.now == before.now and not self.later:
+            assert driver.snapshot() == self.snapshot
+        assert driver.store.dump() == self.stored
+        assert all(len(one.got) == before.handed.get(id(one), 0) for one in self.recipients)
+        if busy:
+            assert all(pending.answers == [] for pending in before.ahead)
+            kept = before.ahead
+            for pending in kept:
+                pending.came = before.due_by
+            self.put_off_until = driver.now + STALL_PAUSE
+        else:
+            kept = [one for one in before.ahead if one.what in UNASKED]
+            for pending in before.ahead:
+                if pending.what not in UNASKED:
+                    (answer,) = pending.answers
+                    assert isinstance(answer, StoreFailed)
+            for pending in kept:
+                pending.came = next((one.came for one in rest if one.came), 0)
+            self.resting_until = driver.now + RETRY_AFTER_FAILURE
+        self.pending = kept + rest
+        if before.rested and not before.alone:
+            now, driver.now = driver.now, before.now
+            self.note_sweep()
+            driver.now = now
+        self.has_landed(before)
+
+    def has_landed(self, before: Before) -> None:
+        self.flight = None
+        for note in self.later:
+            note()
+        self.later.clear()
+        for pending in self.pending:
+            pending.came = pending.came or before.now
+
+    def find(self, name: str) -> list[Location]:
+        if self.flight is None:
+            return super().find(name)
+        known = name in self.driver.state.queues
+        return (self.driver.find(name) if known else []) or [Location(1, "x", 5, State.READY, 0)]
+
+    def note_joined(self, recipient: Recipient) -> None:
+        if self.flight is None:
+            super().note_joined(recipient)
+        else:
+            self.later.append(lambda: self.came_in_flight(recipient))
+
+    def came_in_flight(self, recipient: Recipient) -> None:
+        if recipient.queue in self.queues:
+            super().note_joined(recipient)
+        else:
+            assert isinstance(recipient.ended, QueueNotFound)
+
+    def note_left(self, recipient: Recipient, parting: Parting) -> None:
+        if self.flight is None:
+            super().note_left(recipient, parting)
+        else:
+            self.later.append(lambda: BrokerMachine.note_left(self, recipient, parting))
+
+    def note_handed(self, recipient: Recipient, count: int) -> None:
+        """What was said after a tick was planned changes nothing of it, and the model looks when it has landed."""
+        self.land()
+        super().note_handed(recipient, count)
+
+    @rule(ms=st.sampled_from([0, 0, 1, 999]))
+    def tick_that_is_put_off(self, ms: int) -> None:
+        self.land()
+        self.driver.committer.prompt = True
+        super().tick_that_is_put_off(ms)
+        self.driver.committer.prompt = False
+
+    @rule(ms=st.sampled_from([0, 0, 1, 999, 30_000]))
+    def tick_that_cannot_write(self, ms: int) -> None:
+        self.land()
+        self.driver.committer.prompt = True
+        super().tick_that_cannot_write(ms)
+        self.driver.committer.prompt = False
+
+    @rule(back_ms=st.sampled_from([0, 0, 900]))
+    def crash(self, back_ms: int) -> None:
+        """What was in flight is not in the store. That it is, and nobody was told, is a crash after a landing."""
+        self.flight = None
+        self.later.clear()
+        super().crash(back_ms)
+
+    @invariant()
+    def agrees_with_the_model(self) -> None:
+        if self.flight is None:
+            super().agrees_with_the_model()
+        else:
+            assert self.driver.store.dump() == self.stored
+            assert not self.driver.engine.has_work(self.driver.now)
+
+
 # They take half a minute on a quiet machine, and as long as it likes on a busy one.
 TestInMemory = pytest.mark.timeout(900)(BrokerMachine.TestCase)
 TestInMemory.settings = settings(max_examples=300, stateful_step_count=40)
+TestInFlight = pytest.mark.timeout(900)(LateMachine.TestCase)
+TestInFlight.settings = settings(max_examples=200, stateful_step_count=40)
 
 
 @pytest.mark.timeout(900)

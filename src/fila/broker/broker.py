@@ -40,14 +40,14 @@ from fila.broker.reading import Readers
 from fila.broker.records import Records
 from fila.broker.staging import Committing
 from fila.broker.subscription import Receiver, Subscription
-from fila.core.errors import BrokerError, ShuttingDown
+from fila.core.errors import BrokerError, ShuttingDown, SteppedDown
 from fila.core.hands import Hands
 from fila.storage.base import Storage
 from fila.storage.records import QueueRecord
 
 
 class Broker:
-    """Drives an engine: gathers what arrives in one turn of the event loop into one tick."""
+    """Drives an engine: gathers what arrives in one turn of the event loop into one tick, or while one is in flight."""
 
     def __init__(self, engine: Engine, store: Storage, clock: Callable[[], int]) -> None:
         self.after_tick: Callable[[int], None] = _nothing
@@ -58,6 +58,7 @@ class Broker:
         self.journal = engine.journal
         self._engine = engine
         engine.on_durable = self._hand_out
+        engine.on_landed = self._schedule
         self.store = store
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -67,7 +68,12 @@ class Broker:
         self._subscriptions: dict[int, Subscription] = {}
         self._granted: list[Subscription] = []
         """Those to be told after the tick"""
-        self._stopping = False
+        self._asked = 0
+        """How many messages were asked for before the tick that is in flight"""
+        self._landing: asyncio.Future[None] | None = None
+        """Of whoever waits for the end of a flight"""
+        self._refusal: Callable[[], BrokerError] | None = None
+        """Why nothing is taken any more"""
         self._closed = False
         self.records = Records(store, self.state.recent)
         self.readers = Readers(self)
@@ -80,15 +86,15 @@ class Broker:
 
     def submit(self, command: Command) -> None:
         """Have a command done in one of the next ticks. Its `reply` is called, once, with the answer or a BrokerError,
-        and must not raise. Raises Overloaded or ShuttingDown.
+        and must not raise. Raises Overloaded, ShuttingDown or SteppedDown.
         """
-        if self._stopping:
-            raise ShuttingDown
+        if self._refusal is not None:
+            raise self._refusal()
         self._engine.submit(command)
         self._schedule()
 
     async def do(self, make: Callable[[Callable[[Any], None]], Command]) -> Any:
-        """Have a command done and wait for its answer. Raises what it is answered with, Overloaded or ShuttingDown."""
+        """Have a command done and wait for its answer. Raises what it is answered with, and as `submit`."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self.submit(make(partial(_answer, future)))
         answer = await future
@@ -163,10 +169,10 @@ class Broker:
     ) -> Subscription:
         """Begin to deliver, to somebody who says what was handed to an application if there are `hands`.
 
-        Raises QueueNotFound or ShuttingDown.
+        Raises QueueNotFound, ShuttingDown or SteppedDown.
         """
-        if self._stopping:
-            raise ShuttingDown
+        if self._refusal is not None:
+            raise self._refusal()
         number, queue = next(self._numbers), self.state.queue(queue_name)
         subscription = Subscription(queue, (number, max_in_flight, hands), receiver, self._granted.append, self._freed)
         self._engine.join(queue_name, subscription.consumer)
@@ -193,9 +199,12 @@ class Broker:
         `unsent`: what it has taken here and was not sent.
         """
         self._subscriptions.pop(subscription.consumer.number, None)
-        if not self._stopping:
-            never_sent = subscription.untaken().union(unsent)
-            self._engine.leave(subscription.queue.name, subscription.consumer, parting, never_sent)
+        subscription.gone = True
+        if self._refusal is None:
+            taken = frozenset(unsent)
+            self._engine.leave(
+                subscription.queue.name, subscription.consumer, parting, lambda: subscription.untaken() | taken
+            )
             self._schedule()
 
     def look_at_throttles(self) -> None:
@@ -229,7 +238,7 @@ class Broker:
     @property
     def ready(self) -> bool:
         """Whether it takes work."""
-        return not (self._stopping or self._closed)
+        return self._refusal is None and not self._closed
 
     def now(self) -> int:
         return self._clock()
@@ -241,12 +250,17 @@ class Broker:
         """Messages of requests that wait for a queue's hooks."""
         return self._engine.waiting_for_hooks(queue)
 
-    def stop(self) -> None:
-        """Take no more work, finish what was taken, end all deliveries."""
-        self._stopping = True
-        self._engine.finish(self._clock())
+    async def stop(self) -> None:
+        """Take no more work, finish what was taken, end all deliveries. Waits only for a tick that is in flight."""
+        self._refusal = self._refusal or ShuttingDown
+        while not (self._closed or self._engine.finish(self._clock())):
+            self._landing = self._loop.create_future()
+            await self._landing
+        self._end_deliveries(ShuttingDown)
+
+    def _end_deliveries(self, reason: Callable[[], BrokerError]) -> None:
         for subscription in list(self._subscriptions.values()):
-            subscription.consumer.end(ShuttingDown())
+            subscription.consumer.end(reason())
 
     def close(self) -> None:
         self._closed = True
@@ -260,6 +274,7 @@ class Broker:
         if not self._closed:
             self._closed = True
             self.failed.set_exception(reason)
+            self._has_landed()
 
     # The loop
 
@@ -272,17 +287,36 @@ class Broker:
         self._scheduled = False
         if self._closed:
             return
-        began = monotonic_ns()
-        now, asked = self._clock(), self._engine.queued
+        began, now, engine = monotonic_ns(), self._clock(), self._engine
         try:
-            self._engine.tick_in_turn(now)
+            if not engine.in_flight:
+                self._asked = engine.queued
+                engine.tick_in_turn(now)
+            elif not engine.land(now):
+                return
         except Exception as defect:  # noqa: BLE001  # whatever it is, it goes to whoever waits for `failed`
             # Memory and store may disagree now. What is in the store is right, so let the program start anew from it.
             self.fail(defect)
             return
-        self._plan_next(now)
-        self.after_tick(asked)
-        self.on_turn("tick", began, self._engine.describe_tick)
+        if not engine.in_flight:
+            self._plan_next(now)
+            self.after_tick(self._asked)
+            self._has_landed()
+        self.on_turn("tick", began, engine.describe_tick)
+        if engine.deposed is not None:
+            self._give_up(str(engine.deposed))
+
+    def _has_landed(self) -> None:
+        """No tick is in flight, or none will land."""
+        landing, self._landing = self._landing, None
+        if landing is not None and not landing.done():
+            landing.set_result(None)
+
+    def _give_up(self, why: str) -> None:
+        """Another has taken over. All that waited was told."""
+        self._refusal = partial(SteppedDown, why)
+        self._end_deliveries(self._refusal)
+        self.fail(SteppedDown(why))
 
     def _plan_next(self, now: int) -> None:
         if self._engine.has_work(now):

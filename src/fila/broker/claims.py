@@ -104,7 +104,7 @@ def plan_claim(tick: Tick, command: MakeClaim) -> Making:
     if command.after > group.last:
         raise _never_made(group, command.after)
     claim = group.claims.get(command.after + 1)
-    if claim is not None and (claim.sealed or claim.state(tick.now) is ClaimState.EXPIRED):
+    if claim is not None and (claim.sealed or claim.state(tick.due_by) is ClaimState.EXPIRED):
         _plan_change(tick, queue, claim, sealed=True)
         _plan_group(tick, queue, group, command.epoch)
         return Making(claim, done=True)
@@ -217,7 +217,7 @@ def plan_ack_claims(tick: Tick, command: AckClaims) -> AckedClaims:
     if command.upto > group.last:
         raise _never_made(group, command.upto)
     ended = [claim for number, claim in group.claims.items() if group.floor < number <= command.upto]
-    expired = [claim for claim in ended if claim.state(tick.now) is ClaimState.EXPIRED]
+    expired = [claim for claim in ended if claim.state(tick.due_by) is ClaimState.EXPIRED]
     acked = [claim for claim in ended if claim not in expired]
     for claim in acked:
         if not claim.sealed:
@@ -298,7 +298,7 @@ def plan_extend_claims(tick: Tick, command: ExtendClaims) -> ExtendedClaims:
     queue = state.queue(command.queue)
     expires_at = tick.now + _lease_ns(command.lease_ms, state.limits)
     group = _enter(queue, command, state.limits, tick.now)
-    open_claims = group.open(tick.now)
+    open_claims = group.open(tick.due_by)
     for claim in open_claims:
         record = ClaimRecord(claim.token, claim.made_at, expires_at, claim.sealed)
         tick.batch.put(Family.CLAIMS, keys.claim(queue.name, group.name, claim.number), codec.claim(record))
@@ -313,7 +313,7 @@ def plan_extend_claims(tick: Tick, command: ExtendClaims) -> ExtendedClaims:
     if group.name in queue.groups:
         _plan_group(tick, queue, group, command.epoch)
     tick.add(ClaimExtension(queue, open_claims, expires_at))
-    expired = [claim.number for claim in group.claims.values() if claim.state(tick.now) is ClaimState.EXPIRED]
+    expired = [claim.number for claim in group.claims.values() if claim.state(tick.due_by) is ClaimState.EXPIRED]
     return ExtendedClaims([claim.number for claim in open_claims], expired)
 
 
@@ -332,7 +332,7 @@ def plan_drop_group(tick: Tick, command: DropGroup) -> None:
     group = queue.groups.get(command.group)
     if group is None:
         return
-    if any(claim.acked for claim in group.claims.values()) or group.open(tick.now):
+    if any(claim.acked for claim in group.claims.values()) or group.open(tick.due_by):
         raise NotNow(f"group {quoted(group.name)} holds messages; ack its claims, or let them expire")
     start = keys.group(queue.name, group.name)
     tick.batch.delete_range(Family.CLAIMS, start, keys.after(start))

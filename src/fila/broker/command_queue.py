@@ -34,6 +34,10 @@ class CommandQueue:
         self.bytes = 0
         self.dropping: set[str] = set()
         """Queues that wait to drop messages"""
+        self._put_back_at: int | None = None
+        """When those were planned that are tried again before all others"""
+        self._came: deque[list[int]] = deque()
+        """Of those that came while a tick was in flight: how many, and when that tick was planned"""
 
     def add(self, command: Command, others: int) -> None:
         """Raises Overloaded when too much is waiting, counting `others` messages that wait elsewhere."""
@@ -59,14 +63,19 @@ class CommandQueue:
             lines = self.hooks.lines_of(command)
             if not lines:
                 return command
-            self.hooks.add(self._commands.popleft(), lines)
+            self.hooks.add(self._next(), lines)
             self._set_aside += 1
             if not self._commands:
                 self._ask(now)
         return self._first[0] if self._first else None
 
     def pop(self) -> Command:
-        command = (self._first or self._commands).popleft()
+        if self._first:
+            command = self._first.popleft()
+            if not self._first:
+                self._put_back_at = None
+        else:
+            command = self._next()
         self._count(command, -1)
         return command
 
@@ -75,8 +84,9 @@ class CommandQueue:
         command = self.peek(now)
         return command is not None and OPERATIONS[type(command)].alone
 
-    def put_back(self, commands: list[Command]) -> None:
-        """Have commands done again, before all others and in their order."""
+    def put_back(self, commands: list[Command], came_by: int) -> None:
+        """Have commands done again, before all others and in their order. They came by then, or later."""
+        self._put_back_at = came_by
         self._first.extendleft(reversed(commands))
         for command in commands:
             self._count(command, 1)
@@ -84,7 +94,30 @@ class CommandQueue:
     def try_later(self, command: Command) -> None:
         """Have a command tried again. It goes before other commands, but nobody waits for it."""
         self._commands.appendleft(command)
+        if self._came:
+            self._came[0][0] += 1
         self._count(command, 1)
+
+    def note_flight(self, since: int) -> None:
+        """A tick that was planned then was in flight. What came meanwhile came then at the earliest."""
+        count = len(self._commands) - sum(count for count, _ in self._came)
+        if count:
+            self._came.append([count, since])
+
+    def came_by(self, now: int) -> int:
+        """What is planned next came then, or later."""
+        came = self._came[0][1] if self._came else now
+        return came if self._put_back_at is None else min(came, self._put_back_at)
+
+    def take_all(self) -> list[Command]:
+        """All that wait, which do so no longer."""
+        commands = [*self._first, *self._commands]
+        self._first.clear()
+        self._commands.clear()
+        self._came.clear()
+        for command in commands:
+            self._count(command, -1)
+        return commands + self.take_from_hooks()
 
     def take_from_hooks(self) -> list[Command]:
         """All that wait for hooks, which do so no longer."""
@@ -111,6 +144,13 @@ class CommandQueue:
     def has_clients(self) -> bool:
         """Whether a client waits for something that can be planned."""
         return bool(self._first) or any(not isinstance(command, UNASKED) for command in self._commands)
+
+    def _next(self) -> Command:
+        if self._came:
+            self._came[0][0] -= 1
+            if not self._came[0][0]:
+                self._came.popleft()
+        return self._commands.popleft()
 
     def _ask(self, now: int) -> None:
         if self._may_ask and self.hooks.messages and not self._first:

@@ -1,8 +1,13 @@
 """The engine: commands in, one write a tick, answers out.
 
 A tick is: plan everything that is due, everything that was asked and everything that can be delivered; write it as one
-batch; change memory; answer. Nothing else happens in between: the engine has one owner and no locks. When the write
-fails, memory is as it was and every command of the tick is answered with the error.
+batch; change memory; answer. The engine has one owner and no locks. When the write fails, memory is as it was and every
+command of the tick is answered with the error.
+
+Who writes may take its time (`commit.py`). A tick whose write is under way is *in flight*. Meanwhile:
+- nothing is planned. Commands wait for the next tick; each counts as having come before what became due after it;
+- consumers may come at once. Those that go do so when the tick has landed: it may be about to deliver to them;
+- whoever looks sees what the tick has taken out of the lanes in no place.
 
 What a command does is in its own module (`operations.py` lists them). The engine only decides what goes into a tick,
 and when the next one is due. Time is an argument, in nanoseconds since the epoch.
@@ -23,10 +28,11 @@ from fila.broker.chores import plan_chore
 from fila.broker.claims import unfinished_removals
 from fila.broker.command_queue import CommandQueue
 from fila.broker.commands import UNASKED, Command, DropOldest, Parting, ReturnGrants, Settle, bytes_of
+from fila.broker.commit import Committer, LocalCommitter
 from fila.broker.delivery import plan_deliveries
 from fila.broker.expiry import plan_expiry
 from fila.broker.extension import plan_extensions
-from fila.broker.journal import Journal
+from fila.broker.journal import Journal, Plan
 from fila.broker.loading import let_go, read_some
 from fila.broker.lookup import Lookups
 from fila.broker.operations import OPERATIONS
@@ -40,7 +46,7 @@ from fila.broker.tick import Chore, Tick
 from fila.broker.wakeups import NEVER
 from fila.config import SchedulerConfig
 from fila.core.consumers import Consumer
-from fila.core.errors import BrokerError, ShuttingDown, StoreBusy, StoreFailed, quoted
+from fila.core.errors import BrokerError, ShuttingDown, SteppedDown, StoreBusy, StoreFailed, quoted
 from fila.core.ids import NS_PER_MS
 from fila.storage.base import Family, Storage, StoreSizes
 
@@ -74,13 +80,48 @@ class Load:
     """Of the commands that wait, messages that wait for hooks"""
 
 
+class _Flight:
+    """A tick that is being written."""
+
+    __slots__ = ("commands", "error", "landed", "mark", "on_landed", "record", "tick")
+
+    def __init__(self, tick: Tick, commands: list[Command], mark: int, record: Plan | None) -> None:
+        self.tick = tick
+        self.commands = commands
+        self.mark = mark
+        self.record = record
+        self.landed = False
+        self.error: StoreFailed | None = None
+        self.on_landed: Callable[[], None] | None = None
+
+    def land(self, error: StoreFailed | None) -> None:
+        """The write is done, or has failed."""
+        self.landed, self.error = True, error
+        if self.on_landed is not None:
+            self.on_landed()
+
+
 class Engine:
     """Owns the state and the store. Everything happens in a tick."""
 
-    def __init__(self, state: BrokerState, store: Storage, config: SchedulerConfig, journal: Journal) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        store: Storage,
+        config: SchedulerConfig,
+        journal: Journal,
+        committer: Committer | None = None,
+    ) -> None:
+        """Writes to the store itself unless there is a committer."""
         self.state = state
         self.journal = journal
         self._store = store
+        self._committer = committer or LocalCommitter(store)
+        self._flight: _Flight | None = None
+        self._leaving: list[Callable[[], None]] = []
+        """Consumers that go when the tick in flight has landed"""
+        self.deposed: SteppedDown | None = None
+        """Why nothing more is done"""
         self._config = config
         self._commands = CommandQueue(state, store, config)
         self._lookups = Lookups(state, store)
@@ -101,6 +142,8 @@ class Engine:
         """Commands of the last tick"""
         self.on_durable: Callable[[], None] = _nothing
         """Called when a tick is durable, before its commands are answered"""
+        self.on_landed: Callable[[], None] = _nothing
+        """Called when `land` is due"""
         state.wakeups.look_up_due(state.queues.values())
 
     @property
@@ -143,13 +186,16 @@ class Engine:
         queue_name: str,
         consumer: Consumer,
         parting: Parting = Parting.LEFT,
-        unsent: frozenset[int] = frozenset(),
+        unsent: Callable[[], frozenset[int]] = frozenset,
     ) -> None:
-        """End a consumer; what it holds goes back in the next ticks. `unsent`: what was never sent to it."""
+        """End a consumer; what it holds goes back in the next ticks. `unsent` says what was never sent to it."""
+        if self._flight is not None:
+            self._leaving.append(partial(self.leave, queue_name, consumer, parting, unsent))
+            return
         queue = self.state.queues.get(queue_name)
         if queue is not None and queue.consumers.remove(consumer.number) is not None:
             self.journal.consumers_changed(queue_name)
-            self.submit(ReturnGrants(queue_name, consumer.number, parting, unsent=unsent))
+            self.submit(ReturnGrants(queue_name, consumer.number, parting, unsent=unsent()))
             if len(queue.suspects):
                 self.state.wakeups.want(queue)  # another may try one now, also when nothing goes back
 
@@ -168,19 +214,25 @@ class Engine:
         wait = self._commands.hooks_wait_ns
         return max(wait, self._backoff.stalled_until() - now) if wait is not None else None
 
-    def finish(self, now: int) -> None:
-        """Do all that was asked and deliver nothing more. What no client waits for is left to the next start."""
+    def finish(self, now: int) -> bool:
+        """Do all that was asked and deliver nothing more. What no client waits for is left to the next start.
+
+        Returns whether that is done; if not, a tick is in flight, and there is more to do when it has landed.
+        """
         self._delivering = False
-        while self._lookups or self._commands.has_clients:
+        while self._flight is None and (self._lookups or self._commands.has_clients):
             self.tick(now)
+        if self._flight is not None:
+            return False
         for command in self._commands.take_from_hooks():  # hooks may take any time, and nothing has happened yet
             command.reply(ShuttingDown())
+        return True
 
     # When the next tick is due
 
     def has_work(self, now: int) -> bool:
         """Whether the next tick has something to do at once."""
-        if self._backoff.is_stalled(now):
+        if self._flight is not None or self.deposed is not None or self._backoff.is_stalled(now):
             return False
         if self._lookups or self._commands.is_urgent:
             return True
@@ -191,7 +243,9 @@ class Engine:
         return bool(self._commands or self.state.wakeups.wanted or reads or chores)
 
     def next_wakeup(self) -> int | None:
-        """When the next tick is due, if no command comes before."""
+        """When the next tick is due, if no command comes before. None while one is in flight."""
+        if self._flight is not None or self.deposed is not None:
+            return None
         wakeups = self.state.wakeups
         if self._lookups or self._commands.is_urgent or self._commands.has_clients:
             return self._backoff.stalled_until()
@@ -213,7 +267,9 @@ class Engine:
     # The tick
 
     def tick(self, now: int) -> None:
-        """Do what is due and what was asked, in one write."""
+        """Do what is due and what was asked, in one write. Nothing while a tick is in flight."""
+        if self._flight is not None:
+            return
         self._commands.begin_tick(now)
         self._tick(now, alone=self._commands.is_next_alone(now))
 
@@ -222,7 +278,7 @@ class Engine:
         come, what is due, chores and deliveries wait for no more than one. While the store stalls, nothing is done
         before it is to be tried again.
         """
-        if self._backoff.is_stalled(now):
+        if self._flight is not None or self._backoff.is_stalled(now):
             return
         self._commands.begin_tick(now)
         self._tick(now, alone=self._commands.is_next_alone(now) and not (self._owed and self._has_other_work(now)))
@@ -232,20 +288,50 @@ class Engine:
         self._owed = alone
         if self.state.loading and now >= self._reads_at:
             self._read_more(now)
-        tick = Tick(self.state, self._store, self._chores, now)
+        tick = Tick(self.state, self._store, self._chores, now, self._commands.came_by(now))
         commands = self._plan_alone(tick) if alone else self._plan_all(tick)
         self._handled = [type(command) for command in commands]
-        try:
+        if not len(tick.batch) and self.journal.remember_looks(tick):
+            self._take_effect(tick, now)
+        else:
             self._write(tick, commands)
-        except StoreFailed as error:
-            self._roll_back(tick, commands, error)
-            return
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a tick is being written, or `land` is due."""
+        return self._flight is not None
+
+    def land(self, now: int) -> bool:
+        """Go on with the tick in flight if its write is done, or has failed. Returns whether that was so."""
+        flight = self._flight
+        if flight is None or not flight.landed:
+            return False
+        self._flight = None
+        if flight.error is None:
+            self._sound = True
+            self.journal.commit(flight.record)
+            self.state.clock_mark = flight.mark
+            self._take_effect(flight.tick, now)
+        else:
+            self._roll_back(flight.tick, flight.commands, flight.error, now)
+        if flight.on_landed is not None:
+            self._commands.note_flight(flight.tick.now)
+        return True
+
+    def _take_effect(self, tick: Tick, now: int) -> None:
+        """What is written, if there is anything, is durable."""
         self._backoff.succeeded()
-        self._commit(tick)
+        self._commit(tick, now)
+        self._let_leave()
         self.on_durable()
         for reply, answer in tick.replies:
             reply(answer)
         self._lookups.go_on()
+
+    def _let_leave(self) -> None:
+        leaving, self._leaving = self._leaving, []
+        for leave in leaving:
+            leave()
 
     def _read_more(self, now: int) -> None:
         """Read some of what the start has left."""
@@ -257,28 +343,26 @@ class Engine:
             let_go(self.state.loading)
 
     def _write(self, tick: Tick, commands: list[Command]) -> None:
-        if not len(tick.batch) and self.journal.remember_looks(tick):
-            return
         mark = self.state.clock_mark
         if self.state.sequence.last > mark:
             mark = self.state.sequence.last + CLOCK_STEP
             tick.batch.put(Family.DEFAULT, CLOCK_KEY, mark.to_bytes(8, "big"))
         record = self.journal.plan(tick, commands)
-        self._store.write(tick.batch)
-        self._sound = True
-        self.journal.commit(record)
-        self.state.clock_mark = mark
+        flight = self._flight = _Flight(tick, commands, mark, record)
+        self._committer.write(tick.batch, flight.land)
+        if not self.land(tick.now):
+            flight.on_landed = self.on_landed
 
-    def _commit(self, tick: Tick) -> None:
+    def _commit(self, tick: Tick, now: int) -> None:
         state = self.state
         tick.commit()
         for command in tick.to_go_on:
             self.submit(command)
         if state.wakeups.overfull:
             self._drop_later()
-        state.wakeups.note_idle(tick.now)
-        state.wakeups.want_throttled(state.queues, state.throttles, tick.now)
-        if tick.now >= state.wakeups.due_at:
+        state.wakeups.note_idle(now)
+        state.wakeups.want_throttled(state.queues, state.throttles, now)
+        if now >= state.wakeups.due_at:
             state.wakeups.look_up_due(state.queues.values())
 
     def _drop_later(self) -> None:
@@ -289,22 +373,34 @@ class Engine:
                 self.submit(DropOldest(name))
         overfull.clear()
 
-    def _roll_back(self, tick: Tick, commands: list[Command], error: StoreFailed) -> None:
+    def _roll_back(self, tick: Tick, commands: list[Command], error: StoreFailed, now: int) -> None:
         state = self.state
         tick.roll_back()
         self._sound = False
         let_go(state.loading)
-        state.wakeups.want_throttled(state.queues, state.throttles, tick.now)
-        if isinstance(error, StoreBusy) and self._delivering and self._backoff.stalled(tick.now):
-            self._commands.put_back(commands)
+        self._let_leave()
+        if isinstance(error, SteppedDown):
+            self._end(commands, error)
             return
-        self._backoff.failed(tick.now)
+        state.wakeups.want_throttled(state.queues, state.throttles, now)
+        if isinstance(error, StoreBusy) and self._delivering and self._backoff.stalled(now):
+            self._commands.put_back(commands, tick.due_by)
+            return
+        self._backoff.failed(now)
         for command in reversed(commands):
             if isinstance(command, UNASKED):
                 self._commands.try_later(command)
             else:
                 command.reply(error)
         self._lookups.go_on()
+
+    def _end(self, commands: list[Command], error: SteppedDown) -> None:
+        """Another has taken over: tell all that wait, and do nothing more."""
+        self.deposed = error
+        for command in [*commands, *self._commands.take_all()]:
+            if not isinstance(command, UNASKED):
+                command.reply(error)
+        self._lookups.give_up(error)
 
     # Planning
 

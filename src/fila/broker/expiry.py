@@ -18,7 +18,7 @@ def plan_expiry(tick: Tick, queue: QueueState, limit: int) -> int:
     started nobody knows that: it counts an attempt, but does not die of it.
     """
     count = 0
-    for grant in queue.leases.expired(tick.now, limit):
+    for grant in queue.leases.expired(tick.due_by, limit):
         if grant.claim is None or not grant.claim.acked:
             hands = queue.consumers.hands_of(grant.consumer)
             handed = None if hands is None else hands.among(grant.token, grant.members)

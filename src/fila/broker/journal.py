@@ -53,13 +53,15 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Plan:
+class Plan:
     """What becomes of the journal when the tick is durable."""
 
     last: int
     open: _Open
     closed: Segment | None
     dropped: int
+    consumers: dict[str, int]
+    """Of which queues it says how many consumers they have, as of which change"""
 
 
 class Journal:
@@ -72,7 +74,9 @@ class Journal:
         self._segments: deque[Segment] = deque()
         self._open: _Open | None = None
         self._bytes = 0
-        self._consumers_changed: dict[str, None] = {}
+        self._consumers_changed: dict[str, int] = {}
+        """Queues that have other consumers than the last record says, each with the number of its last change"""
+        self._changes = 0
         self._looks: list[Look] = []
         """Those in vain, of ticks that wrote nothing"""
         self._started = False
@@ -98,7 +102,8 @@ class Journal:
     def consumers_changed(self, queue: str) -> None:
         """Say with the next record how many consumers a queue has."""
         if self.enabled:
-            self._consumers_changed[queue] = None
+            self._changes += 1
+            self._consumers_changed[queue] = self._changes
 
     def remember_looks(self, tick: Tick) -> bool:
         """Say with the next record what a tick that writes nothing has looked at in vain. Returns whether that is done;
@@ -110,7 +115,7 @@ class Journal:
         self._looks += looks
         return True
 
-    def plan(self, tick: Tick, commands: Sequence[Command]) -> _Plan | None:
+    def plan(self, tick: Tick, commands: Sequence[Command]) -> Plan | None:
         """Add the tick's record to its write. Changes nothing else; `commit` does, once it is written."""
         if not self.enabled:
             return None
@@ -145,9 +150,10 @@ class Journal:
             opened = _Open(
                 self._open.first, self._open.began_at, tick.now, self._open.bytes + size, self._open.base_bytes
             )
-        return _Plan(last, opened, closed, self._plan_drops(tick, closed, size))
+        dropped = self._plan_drops(tick, closed, size)
+        return Plan(last, opened, closed, dropped, dict(self._consumers_changed))
 
-    def commit(self, plan: _Plan | None) -> None:
+    def commit(self, plan: Plan | None) -> None:
         """The record is durable."""
         if plan is None:
             return
@@ -158,7 +164,9 @@ class Journal:
             self._bytes -= self._segments.popleft().bytes
         self._open = plan.open
         self.next_entry = plan.last + 1
-        self._consumers_changed.clear()
+        for queue, change in plan.consumers.items():
+            if self._consumers_changed[queue] == change:  # not one that was made while the record was written
+                del self._consumers_changed[queue]
         self._looks.clear()
         self._started = True
 

@@ -9,6 +9,7 @@ no sequence number is used twice.
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from fila.broker.commands import Failure
 from fila.broker.queue import QueueState
@@ -36,7 +37,7 @@ class Lookups:
     def __bool__(self) -> bool:
         return bool(self._lookups)
 
-    def answer(self, room: int, reply: Callable[[list[Failure]], None], failures: list[Failure]) -> None:
+    def answer(self, room: int, reply: Callable[[Any], None], failures: list[Failure]) -> None:
         """Answer at once, or when it is known which messages exist if that is to be found out and there is room."""
         lookup = _Lookup(reply, failures) if failures else None
         if lookup is None or not 0 < lookup.size <= room:
@@ -56,13 +57,19 @@ class Lookups:
             else:
                 self._lookups.append(lookup)
 
+    def give_up(self, error: BrokerError) -> None:
+        """Answer all with an error."""
+        lookups, self._lookups, self.messages = self._lookups, deque(), 0
+        for lookup in lookups:
+            lookup.give_up(error)
+
 
 class _Lookup:
     """The failures of one settlement."""
 
     __slots__ = ("_failures", "_reply", "_unclear", "size")
 
-    def __init__(self, reply: Callable[[list[Failure]], None], failures: list[Failure]) -> None:
+    def __init__(self, reply: Callable[[Any], None], failures: list[Failure]) -> None:
         self._reply = reply
         self._failures = failures
         self._unclear = [index for index, failure in enumerate(failures) if type(failure.error) is MessageNotFound]
@@ -84,6 +91,9 @@ class _Lookup:
         if self.done:
             self._reply(self._failures)
         return len(chosen)
+
+    def give_up(self, error: BrokerError) -> None:
+        self._reply(error)
 
 
 def _find_out(state: BrokerState, store: Storage, name: str, message_id: str) -> BrokerError:

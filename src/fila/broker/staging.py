@@ -367,7 +367,7 @@ class Sweep(Effect):
 def plan_staged_sweep(tick: Tick) -> None:
     """Remove what was not committed in time, and forget producers that were silent for very long."""
     known = tick.state.transactions
-    expired, silent = known.expired(tick.now, SWEPT), known.silent(tick.now - SILENT_AFTER, SWEPT)
+    expired, silent = known.expired(tick.due_by, SWEPT), known.silent(tick.now - SILENT_AFTER, SWEPT)
     for producer, transaction in expired:
         _plan_drop(tick, producer, transaction)
     for producer in silent:

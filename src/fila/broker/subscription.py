@@ -40,7 +40,9 @@ class Subscription:
         number, max_in_flight, hands = consumer
         self.queue = queue
         self.receiver = receiver
-        self.consumer = Consumer(number, max_in_flight, self._deliver, receiver.ended, hands)
+        self.gone = False
+        """Whether its receiver is told nothing more. A tick that is in flight may still deliver to it."""
+        self.consumer = Consumer(number, max_in_flight, self._deliver, self._end, hands)
         self._on_granted = on_granted
         self._on_freed = on_freed
         self._grants: deque[Grant] = deque()
@@ -66,4 +68,9 @@ class Subscription:
     def _deliver(self, grant: Grant) -> None:
         self.consumer.busy = True
         self._grants.append(grant)
-        self._on_granted(self)
+        if not self.gone:
+            self._on_granted(self)
+
+    def _end(self, reason: BrokerError) -> None:
+        if not self.gone:
+            self.receiver.ended(reason)

@@ -78,13 +78,31 @@ E = TypeVar("E", bound=Effect)
 class Tick:
     """The plan of one tick."""
 
-    __slots__ = ("_effects", "_of", "_one", "batch", "chores", "leases", "now", "replies", "state", "store", "to_go_on")
+    __slots__ = (
+        "_effects",
+        "_of",
+        "_one",
+        "batch",
+        "chores",
+        "due_by",
+        "leases",
+        "now",
+        "replies",
+        "state",
+        "store",
+        "to_go_on",
+    )
 
-    def __init__(self, state: BrokerState, store: Storage, chores: deque[Chore], now: int) -> None:
+    def __init__(
+        self, state: BrokerState, store: Storage, chores: deque[Chore], now: int, due_by: int | None = None
+    ) -> None:
         self.state = state
         self.store = store
         self.chores = chores
         self.now = now
+        self.due_by = now if due_by is None else due_by
+        """What has ended by then has ended. Earlier than `now` while commands wait that may have come before that, as
+        after a tick that was in flight or put off for long: a lease lasts if its extension came in time."""
         self.batch = Batch()
         """The write"""
         self.leases = EndingLeases(self.batch)

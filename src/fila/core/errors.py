@@ -32,7 +32,8 @@ BrokerError
 ├── ProviderAway         a token cannot be checked, because the identity provider does not answer
 ├── StoreFailed          the store failed to write or to read; nothing was changed
 │   ├── StoreBusy        the store has fallen behind (write stall); the same write may succeed soon
-│   └── StoreFull        the disk is full
+│   ├── StoreFull        the disk is full
+│   └── SteppedDown      another member of the cluster is asked from now on; it knows whether it was done
 └── StoreUnusable        the store cannot be opened or trusted
     ├── StoreLocked      another broker has it open
     ├── StoreLost        it was removed or replaced while it was open
@@ -212,6 +213,12 @@ class StoreBusy(StoreFailed):
 
 class StoreFull(StoreFailed):
     """The disk is full; nothing was changed."""
+
+
+class SteppedDown(StoreFailed):
+    """This member has the queues no more. Whether a write counts that was under way is not known here: whoever asked
+    has to ask again, at the new owner. The broker ends: its memory may be behind.
+    """
 
 
 class StoreUnusable(BrokerError):

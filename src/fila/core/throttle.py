@@ -171,8 +171,8 @@ class TokenBucket:
         self._level -= n * _PER_TOKEN
 
     def refund(self, n: int) -> None:
-        """Put tokens back that were taken at the same point in time."""
-        self._level += n * _PER_TOKEN
+        """Put tokens back that were taken and not used, as far as they fit: others may have come meanwhile."""
+        self._level = min(self._full, self._level + n * _PER_TOKEN)
 
     def ready_at(self, n: int, now: int) -> int:
         """The first point in time at which `n` tokens can be taken, if nobody takes any before."""
@@ -282,7 +282,7 @@ class Throttle:
             bucket.spend(count * cost)
 
     def refund(self, cost: int) -> None:
-        """Undo that a message passed, at the same point in time.
+        """Undo that a message passed.
 
         Nobody is told: those that wait stand as they stood before it passed. A look that is undone each time would
         otherwise have its queue looked at again, without end.

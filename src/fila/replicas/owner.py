@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from secrets import token_bytes
 
-from fila.core.errors import StoreBusy, StoreFailed
+from fila.core.errors import SteppedDown, StoreBusy, StoreFailed
 from fila.replicas.entry import (
     NONCE_BYTES,
     Barrier,
@@ -34,12 +34,6 @@ from fila.replicas.tail import Tail
 from fila.storage.base import Batch
 
 Done = Callable[[StoreFailed | None], None]
-
-
-class SteppedDown(StoreFailed):
-    """This member owns the shard no more. Whether the batch counts is not known here: whoever asked has to ask again,
-    at the new owner. The broker ends: its memory may be behind.
-    """
 
 
 class Overtaken(LogError):

@@ -235,7 +235,7 @@ class Server:
         self._gate.write_use()
         self._refusals.write()
         stopped = asyncio.create_task(self._server.stop(self._config.server.shutdown_grace_ms / 1000))
-        self._broker.stop()
+        await self._broker.stop()
         self._streams.stop()
         await stopped
         if self._member is not None:

@@ -62,6 +62,7 @@ TABLE: Final[dict[type[BrokerError], Row]] = {
     errors.ShuttingDown: Row(pb.ERROR_KIND_SHUTTING_DOWN, StatusCode.UNAVAILABLE, True),
     errors.ProviderAway: Row(pb.ERROR_KIND_PROVIDER_AWAY, StatusCode.UNAVAILABLE, True, SOON_MS),
     errors.StoreBusy: Row(pb.ERROR_KIND_STORE_BUSY, StatusCode.UNAVAILABLE, True),
+    errors.SteppedDown: Row(pb.ERROR_KIND_SHUTTING_DOWN, StatusCode.UNAVAILABLE, True),
     errors.StoreFull: Row(pb.ERROR_KIND_STORE_FULL, StatusCode.RESOURCE_EXHAUSTED, True, SOON_MS),
     errors.StoreFailed: Row(pb.ERROR_KIND_STORE_FAILED, StatusCode.INTERNAL),
     errors.StoreUnusable: Row(pb.ERROR_KIND_STORE_FAILED, StatusCode.INTERNAL),

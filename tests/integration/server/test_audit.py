@@ -164,7 +164,7 @@ class TestReading:
         async with serve() as peer:
             waiting = asyncio.create_task(refusal(peer.admin.ReadAudit(pb.ReadAuditRequest(wait_ms=10_000))))
             await asyncio.sleep(0.2)
-            peer.server._broker.stop()
+            await peer.server._broker.stop()
             code, _ = await waiting
         assert code is grpc.StatusCode.UNAVAILABLE
 

@@ -14,9 +14,9 @@ from fila.broker.records import READ_BYTES
 from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
-from fila.core.errors import QueueNotFound, ShuttingDown, StoreFailed
+from fila.core.errors import QueueNotFound, ShuttingDown, SteppedDown, StoreFailed
 from fila.storage.memory import MemoryStorage
-from tests.helpers.broker import MS, NODE, START, WatchedStore, incoming, queue_record
+from tests.helpers.broker import MS, NODE, START, LateCommitter, WatchedStore, incoming, queue_record
 
 
 class Clock:
@@ -379,7 +379,7 @@ class TestStopping:
             waiting = asyncio.ensure_future(subscription.next())
             asked = [asyncio.ensure_future(broker.enqueue([incoming("q")])) for _ in range(3)]
             await asyncio.sleep(0)
-            broker.stop()
+            await broker.stop()
             assert len(await asyncio.gather(*asked)) == 3
             with pytest.raises(ShuttingDown):
                 await waiting
@@ -398,7 +398,7 @@ class TestStopping:
             subscription = Subscriber(broker, "q", 1)
             (seq,) = await broker.enqueue([incoming("q")])
             await subscription.next()
-            broker.stop()
+            await broker.stop()
             broker.unsubscribe(subscription.subscription)
             await turns()
             broker.close()
@@ -414,10 +414,158 @@ class TestStopping:
             Subscriber(broker, "q", 1)
             await broker.enqueue([incoming("q", delay_ms=1)])
             clock.now += 5 * MS
-            broker.stop()
+            await broker.stop()
             broker.close()
             writes = store.writes
             await asyncio.sleep(0.01)
             assert store.writes == writes
+
+        scenario()
+
+
+def in_flight(scenario):
+    """As `on_a_loop`, with ticks that are in flight until `committer.finish`."""
+
+    def test():
+        async def run():
+            store, clock = WatchedStore(MemoryStorage()), Clock()
+            committer = LateCommitter(store)
+            committer.prompt = True
+            journal = Journal(store, JournalConfig())
+            engine = Engine(recover(store, NODE, LimitsConfig()), store, SchedulerConfig(), journal, committer)
+            broker = Broker(engine, store, clock)
+            await broker.create_queue(queue_record("q"))
+            committer.prompt = False
+            await scenario(broker, store, committer)
+
+        asyncio.run(asyncio.wait_for(run(), 30))
+
+    test.__name__ = scenario.__name__
+    test.__doc__ = scenario.__doc__
+    return test
+
+
+class TestInFlight:
+    @staticmethod
+    def test_what_comes_meanwhile_is_one_tick_when_it_has_landed():
+        @in_flight
+        async def scenario(broker, store, committer):
+            ticks = []
+            broker.after_tick = ticks.append
+            first = asyncio.ensure_future(broker.enqueue([incoming("q")]))
+            await turns()
+            others = [asyncio.ensure_future(broker.enqueue([incoming("q")])) for _ in range(3)]
+            await turns()
+            assert not first.done()
+            assert not ticks
+            committer.finish()
+            await turns()
+            assert first.done()
+            assert ticks == [1]
+            committer.finish()
+            await asyncio.gather(*others)
+            await turns()
+            assert ticks == [1, 3]
+
+        scenario()
+
+    @staticmethod
+    def test_a_consumer_that_went_meanwhile_is_told_nothing_and_holds_nothing():
+        @in_flight
+        async def scenario(broker, store, committer):
+            subscriber = Subscriber(broker, "q", 1)
+            await turns()
+            asked = asyncio.ensure_future(broker.enqueue([incoming("q")]))
+            await turns()
+            broker.unsubscribe(subscriber.subscription)
+            committer.finish()
+            await asked
+            await turns()
+            committer.finish()
+            await turns()
+            assert not subscriber._told.is_set()
+            assert broker.state.queue("q").ready == 1
+            assert not broker.state.queue("q").attempts
+
+        scenario()
+
+    @staticmethod
+    def test_a_consumer_that_went_is_not_told_that_its_queue_is_deleted():
+        @in_flight
+        async def scenario(broker, store, committer):
+            subscriber = Subscriber(broker, "q", 1)
+            await turns()
+            deleted = asyncio.ensure_future(broker.delete_queue("q"))
+            await turns()
+            broker.unsubscribe(subscriber.subscription)
+            committer.finish()
+            assert await deleted == 0
+            assert not subscriber._told.is_set()
+
+        scenario()
+
+    @staticmethod
+    def test_stopping_waits_for_the_landing_and_does_what_came_before():
+        @in_flight
+        async def scenario(broker, store, committer):
+            first = asyncio.ensure_future(broker.enqueue([incoming("q")]))
+            await turns()
+            second = asyncio.ensure_future(broker.enqueue([incoming("q")]))
+            await turns()
+            stopping = asyncio.ensure_future(broker.stop())
+            await turns()
+            assert not stopping.done()
+            with pytest.raises(ShuttingDown):
+                await broker.enqueue([incoming("q")])
+            for _ in range(2):
+                committer.finish()
+                await turns()
+            await stopping
+            assert len(await first) == len(await second) == 1
+            broker.close()
+
+        scenario()
+
+    @staticmethod
+    def test_a_broker_that_is_deposed_tells_all_and_ends():
+        @in_flight
+        async def scenario(broker, store, committer):
+            subscriber = Subscriber(broker, "q", 1)
+            waiting = asyncio.ensure_future(subscriber.next())
+            asked = [asyncio.ensure_future(broker.enqueue([incoming("q")]))]
+            await turns()
+            asked += [asyncio.ensure_future(broker.enqueue([incoming("q")]))]
+            await turns()
+            stored = store.dump()
+            committer.finish(SteppedDown("ask another"))
+            answers = await asyncio.gather(waiting, *asked, return_exceptions=True)
+            assert [type(answer) for answer in answers] == [SteppedDown] * 3
+            with pytest.raises(SteppedDown):
+                await broker.enqueue([incoming("q")])
+            with pytest.raises(SteppedDown):
+                Subscriber(broker, "q", 1)
+            with pytest.raises(SteppedDown):
+                await broker.failed
+            assert not broker.ready
+            assert store.dump() == stored
+            await broker.stop()
+            broker.close()
+
+        scenario()
+
+    @staticmethod
+    def test_a_broker_that_is_stopping_ends_when_it_is_deposed():
+        @in_flight
+        async def scenario(broker, store, committer):
+            asked = asyncio.ensure_future(broker.enqueue([incoming("q")]))
+            await turns()
+            stopping = asyncio.ensure_future(broker.stop())
+            await turns()
+            committer.finish(SteppedDown("ask another"))
+            await stopping
+            with pytest.raises(SteppedDown):
+                await asked
+            assert isinstance(broker.failed.exception(), SteppedDown)
+            broker.close()
 
         scenario()

@@ -37,7 +37,7 @@ def test_a_server_is_ready_from_the_moment_it_serves_until_it_stops():
             seen = [(await status(telemetry, "/healthz"), await status(telemetry, "/readyz"))]
             telemetry.serving = True
             seen.append((await status(telemetry, "/healthz"), await status(telemetry, "/readyz")))
-            broker.stop()
+            await broker.stop()
             seen.append((await status(telemetry, "/healthz"), await status(telemetry, "/readyz")))
             broker.failed.set_exception(RuntimeError())
             seen.append((await status(telemetry, "/healthz"), await status(telemetry, "/readyz")))
