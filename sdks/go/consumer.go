@@ -37,6 +37,7 @@ type Consumer struct {
 	queue   string
 	credit  uint32 // belongs to run once it has begun
 	holding *holding
+	shelf   *shelf
 	// out is unbuffered: a message was handed to the program when it was received from it, and not before.
 	out     chan *ConsumeMessage
 	credits chan uint32
@@ -64,6 +65,7 @@ func (c *Client) Subscribe(queue string, options ...ConsumeOption) (*Consumer, e
 		queue:   queue,
 		credit:  defaultMaxInFlight,
 		holding: newHolding(c, queue),
+		shelf:   newShelf(),
 		out:     make(chan *ConsumeMessage),
 		credits: make(chan uint32, 1),
 		opened:  make(chan struct{}),
@@ -112,7 +114,7 @@ func (c *Client) Consume(ctx context.Context, queue string, options ...ConsumeOp
 	if ctx.Err() != nil {
 		return nil, c.ended(ctx, nil, false)
 	}
-	return k.out, nil
+	return k.Chan(), nil
 }
 
 // Messages ranges over the messages of a queue. The loop ends when the context ends or the client is closed. An error is
@@ -142,22 +144,41 @@ func (c *Client) Messages(ctx context.Context, queue string, options ...ConsumeO
 
 // Next waits for a message for as long as the context lasts. After Stop, its error is [ErrClosed].
 func (k *Consumer) Next(ctx context.Context) (*ConsumeMessage, error) {
-	select {
-	case message, ok := <-k.out:
-		if ok {
-			return message, nil
-		}
-		if err := k.Err(); err != nil {
-			return nil, err
-		}
-		return nil, &Error{Kind: KindClosed, Message: "the consumer was stopped"}
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil, fromContext(ctx, nil)
 	}
+	message, asker := k.shelf.take()
+	if message != nil {
+		return message, nil
+	}
+	var source <-chan *ConsumeMessage = k.out
+	if asker != nil {
+		source = asker
+	}
+	select {
+	case message = <-source:
+	case <-ctx.Done():
+		if asker != nil {
+			message = k.shelf.leave(asker)
+		}
+		if message == nil {
+			return nil, fromContext(ctx, nil)
+		}
+	}
+	if message != nil {
+		return message, nil
+	}
+	if err := k.Err(); err != nil {
+		return nil, err
+	}
+	return nil, &Error{Kind: KindClosed, Message: "the consumer was stopped"}
 }
 
 // Chan returns the channel of the messages. It is closed when the consumer has ended; Err says why.
-func (k *Consumer) Chan() <-chan *ConsumeMessage { return k.out }
+func (k *Consumer) Chan() <-chan *ConsumeMessage {
+	k.shelf.useChannel()
+	return k.out
+}
 
 // Err is what ended the consumer; nil when it was stopped, or still works.
 func (k *Consumer) Err() error {
@@ -216,6 +237,7 @@ func (k *Consumer) run() {
 	k.abort()
 	k.holding.end()
 	k.open()
+	k.shelf.end()
 	close(k.out)
 	close(k.ended)
 	k.client.mu.Lock()
@@ -239,7 +261,7 @@ func (k *Consumer) serveAll() *Error {
 		if failed = at.ready(k.waiting); failed == nil {
 			one := &session{consumer: k}
 			failed, lost, owner = one.serve(at)
-			k.takenBack(one.buffer)
+			k.takenBack(k.shelf.clear())
 			if one.started { // with this key
 				keys = 0
 			}

@@ -58,7 +58,7 @@ func (idleStream) CloseSend() error                  { return nil }
 
 func TestMoreThanTheCreditIsNotRead(t *testing.T) {
 	c := fakeClient(t, "127.0.0.1:1")
-	k := &Consumer{client: c, queue: "q", credit: 1, holding: newHolding(c, "q"), out: make(chan *ConsumeMessage)}
+	k := &Consumer{client: c, queue: "q", credit: 1, holding: newHolding(c, "q"), shelf: newShelf(), out: make(chan *ConsumeMessage)}
 	k.waiting, k.stop = context.WithCancel(t.Context())
 	s := &session{consumer: k, stream: idleStream{}, most: 1}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -67,14 +67,15 @@ func TestMoreThanTheCreditIsNotRead(t *testing.T) {
 	two := func(at int) []*ConsumeMessage {
 		return []*ConsumeMessage{{ID: fmt.Sprint(at, "a"), LeaseID: "l"}, {ID: fmt.Sprint(at, "b"), LeaseID: "l"}}
 	}
+	out := k.Chan()
 	arrivals <- arrival{messages: two(0)}
 	for at := range 100 { // two messages are here: the broker has to wait until the program takes one
 		select {
 		case arrivals <- arrival{messages: two(at)}:
 			t.Fatal("more is read")
-		case <-k.out:
+		case <-out:
 		}
-		<-k.out
+		<-out
 		arrivals <- arrival{messages: two(at)}
 	}
 	cancel()

@@ -28,8 +28,6 @@ type consumeStream = grpc.BidiStreamingClient[filav1.ConsumeRequest, filav1.Cons
 type session struct {
 	consumer  *Consumer
 	stream    consumeStream
-	buffer    []*ConsumeMessage // prefetched, in the order of delivery
-	handed    uint64
 	reported  uint64
 	lastSent  time.Time
 	due       *time.Timer // armed while a report waits
@@ -120,11 +118,14 @@ func (s *session) loop(ctx context.Context, arrivals <-chan arrival) error {
 	s.due.Stop()
 	defer s.due.Stop()
 	stop := k.waiting.Done()
+	k.shelf.begin()
 	for {
 		first, out := s.next()
 		select {
 		case out <- first:
-			s.wasHanded()
+			k.shelf.taken()
+		case <-k.shelf.touched:
+			s.reportSoon()
 		case one := <-s.inbox(arrivals):
 			if one.err != nil {
 				return one.err
@@ -147,7 +148,7 @@ func (s *session) loop(ctx context.Context, arrivals <-chan arrival) error {
 // inbox is where more messages come from. A broker that delivers more than it was given credit for is not read, so that
 // it cannot fill the memory of the program.
 func (s *session) inbox(arrivals <-chan arrival) <-chan arrival {
-	if len(s.buffer) > int(s.most) {
+	if s.consumer.shelf.count() > int(s.most) {
 		return nil
 	}
 	return arrivals
@@ -156,15 +157,15 @@ func (s *session) inbox(arrivals <-chan arrival) <-chan arrival {
 // next is the message to offer, if any. One that is delivered alone, because it may have killed its consumers, is
 // reported first: if this process dies of it, the broker knows.
 func (s *session) next() (*ConsumeMessage, chan<- *ConsumeMessage) {
-	if len(s.buffer) == 0 {
-		return nil, nil
+	k := s.consumer
+	if alone, handed := k.shelf.isolated(); alone != nil {
+		s.send(handed + 1)
+		k.shelf.confirm()
 	}
-	first := s.buffer[0]
-	if first.Isolated && !first.reported {
-		first.reported = true
-		s.send(s.handed + 1)
+	if first := k.shelf.offer(); first != nil {
+		return first, k.out
 	}
-	return first, s.consumer.out
+	return nil, nil
 }
 
 func (s *session) arrived(one arrival) {
@@ -182,20 +183,11 @@ func (s *session) arrived(one arrival) {
 		return
 	}
 	k.holding.add(one.messages)
-	if len(s.buffer) == 0 {
-		s.buffer = one.messages
-	} else {
-		s.buffer = append(s.buffer, one.messages...)
-	}
+	k.shelf.put(one.messages)
 }
 
-func (s *session) wasHanded() {
-	s.buffer[0] = nil // so that the array does not hold it
-	s.buffer = s.buffer[1:]
-	s.handed++
-	if s.reported+1 != s.handed {
-		return // a report waits already, or this one was reported before it was handed
-	}
+// reportSoon reports what was handed, unless a report was sent just before.
+func (s *session) reportSoon() {
 	if wait := reportEvery - time.Since(s.lastSent); wait > 0 {
 		s.due.Reset(wait)
 	} else {
@@ -204,8 +196,8 @@ func (s *session) wasHanded() {
 }
 
 func (s *session) report() {
-	if s.handed > s.reported {
-		s.send(s.handed)
+	if handed := s.consumer.shelf.report(); handed > s.reported {
+		s.send(handed)
 	}
 }
 
@@ -215,13 +207,13 @@ func (s *session) send(handed uint64) {
 	_ = s.stream.Send(&filav1.ConsumeRequest{Handed: handed})
 }
 
-// goodbye ends the delivery: the broker takes back what was never handed, and counts no attempt.
+// goodbye ends the delivery: the broker takes back what was never handed, and counts no attempt. From when it is told what
+// was handed, nothing is.
 func (s *session) goodbye() {
 	s.leaving = true
+	kept := s.consumer.shelf.clear()
 	s.report()
 	_ = s.stream.CloseSend()
-	kept := s.buffer
-	s.buffer = nil
 	s.consumer.holding.forgetAll(kept)
 	if len(kept) > 0 && kept[0].reported { // the broker believes that the program has it
 		s.consumer.release(kept[:1])
