@@ -10,6 +10,7 @@ import (
 	"maps"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fila-dev/fila-go/filav1"
@@ -156,10 +157,14 @@ func (c *Client) encoded(ctx context.Context, message *EnqueueMessage) *enqueueI
 			headers = added
 		}
 	}
-	data, err := proto.Marshal(&filav1.EnqueueRequest{
+	request := &filav1.EnqueueRequest{
 		Queue: message.Queue, Headers: headers, Payload: message.Payload,
 		DelayMs: milliseconds(message.Delay), Priority: message.Priority, DedupKey: message.DedupKey,
-	})
+	}
+	size := proto.Size(request)
+	data := make([]byte, 0, 1+protowire.SizeBytes(size))
+	data = protowire.AppendVarint(protowire.AppendTag(data, 1, protowire.BytesType), uint64(size))
+	data, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(data, request)
 	if err != nil {
 		made.fail(invalid(err.Error()))
 		return made

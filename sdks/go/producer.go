@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -28,8 +29,8 @@ type enqueueItem struct {
 	client *Client
 	queue  string
 	dedup  bool
-	data   []byte
-	size   int64 // of the buffer
+	data   []byte // a field of the batch
+	size   int64  // of the buffer
 	owner  string
 	hops   int
 	pipe   *pipe[*enqueueItem]
@@ -99,7 +100,7 @@ type enqueueCodec struct {
 }
 
 func (c *enqueueCodec) makeBatch(gathered []*enqueueItem) (*batch[*enqueueItem], []*enqueueItem) {
-	made := &batch[*enqueueItem]{}
+	made := &batch[*enqueueItem]{items: make([]*enqueueItem, 0, min(len(gathered), maxBatchMessages))}
 	size, at := 0, 0
 	for ; at < len(gathered); at++ {
 		each := gathered[at]
@@ -122,16 +123,17 @@ func (c *enqueueCodec) makeBatch(gathered []*enqueueItem) (*batch[*enqueueItem],
 	}
 	c.sequence++
 	made.sequence = c.sequence
-	made.data = make([]byte, 0, size+len(made.items)*6+len(c.producer)+16)
+	made.data = make(mem.BufferSlice, 0, len(made.items)+1)
 	for _, each := range made.items {
 		each.sent.Store(true)
-		made.data = protowire.AppendTag(made.data, 1, protowire.BytesType)
-		made.data = protowire.AppendBytes(made.data, each.data)
+		made.data = append(made.data, mem.SliceBuffer(each.data))
 	}
-	made.data = protowire.AppendTag(made.data, 2, protowire.BytesType)
-	made.data = protowire.AppendString(made.data, c.producer)
-	made.data = protowire.AppendTag(made.data, 3, protowire.VarintType)
-	made.data = protowire.AppendVarint(made.data, c.sequence)
+	var tail []byte
+	tail = protowire.AppendTag(tail, 2, protowire.BytesType)
+	tail = protowire.AppendString(tail, c.producer)
+	tail = protowire.AppendTag(tail, 3, protowire.VarintType)
+	tail = protowire.AppendVarint(tail, c.sequence)
+	made.data = append(made.data, mem.SliceBuffer(tail))
 	return made, rest
 }
 

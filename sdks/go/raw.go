@@ -21,11 +21,11 @@ type rawCodec struct{}
 func (rawCodec) Name() string { return "proto" }
 
 func (rawCodec) Marshal(message any) (mem.BufferSlice, error) {
-	data, ok := message.([]byte)
+	data, ok := message.(mem.BufferSlice)
 	if !ok {
 		return nil, fmt.Errorf("cannot send %T", message)
 	}
-	return mem.BufferSlice{mem.SliceBuffer(data)}, nil
+	return data, nil
 }
 
 func (rawCodec) Unmarshal(data mem.BufferSlice, message any) error {

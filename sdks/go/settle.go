@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fila-dev/fila-go/filav1"
@@ -195,8 +196,8 @@ type messageName struct{ queue, id string }
 // makeBatch names each message once: an answer names failures by message, so the second settlement of a message waits
 // for the next batch.
 func (c *settleCodec) makeBatch(gathered []*settleItem) (*batch[*settleItem], []*settleItem) {
-	made := &batch[*settleItem]{}
-	named := map[messageName]struct{}{}
+	made := &batch[*settleItem]{items: make([]*settleItem, 0, min(len(gathered), maxBatchIDs))}
+	named := make(map[messageName]struct{}, min(len(gathered), maxBatchIDs))
 	at := 0
 	for ; at < len(gathered); at++ {
 		each := gathered[at]
@@ -227,7 +228,7 @@ func (c *settleCodec) makeBatch(gathered []*settleItem) (*batch[*settleItem], []
 		}
 		return c.makeBatch(rest)
 	}
-	made.data = data
+	made.data = mem.BufferSlice{mem.SliceBuffer(data)}
 	return made, rest
 }
 

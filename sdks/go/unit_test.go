@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
 	"github.com/fila-dev/fila-go/filav1"
@@ -30,7 +31,9 @@ func testWindow() (*window[string], map[string]bool) {
 }
 
 func made(name string, size int) func() *batch[string] {
-	return func() *batch[string] { return &batch[string]{items: []string{name}, data: make([]byte, size)} }
+	return func() *batch[string] {
+		return &batch[string]{items: []string{name}, data: mem.BufferSlice{make(mem.SliceBuffer, size)}}
+	}
 }
 
 func nothing() *batch[string] { return nil }
@@ -59,7 +62,7 @@ func TestWindowKeepsSmallBatchesBack(t *testing.T) {
 func TestManyCallersTravelTogetherAndNotInHalves(t *testing.T) {
 	w, _ := testWindow()
 	few := func() *batch[string] {
-		return &batch[string]{items: make([]string, manyItems/2), data: make([]byte, 10)}
+		return &batch[string]{items: make([]string, manyItems/2), data: mem.BufferSlice{make(mem.SliceBuffer, 10)}}
 	}
 	if w.next(manyItems, few) == nil {
 		t.Fatal("nothing is in flight")

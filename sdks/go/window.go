@@ -3,7 +3,11 @@
 
 package fila
 
-import "time"
+import (
+	"time"
+
+	"google.golang.org/grpc/mem"
+)
 
 const (
 	// windowBatches are in flight at most. The broker remembers its last 64 answers to a producer.
@@ -18,7 +22,7 @@ const (
 
 // batch is one request on a stream, for several callers.
 type batch[T any] struct {
-	data     []byte
+	data     mem.BufferSlice // in pieces, so that those that are there already are not copied
 	sequence uint64
 	items    []T
 	sentAt   time.Time // for the first time
@@ -63,7 +67,7 @@ func (w *window[T]) next(gathered int, create func() *batch[T]) *batch[T] {
 
 func (w *window[T]) room(gathered int) int {
 	count := len(w.inFlight)
-	switch small := count > 0 && len(w.inFlight[count-1].data) < smallBytes; {
+	switch small := count > 0 && w.inFlight[count-1].data.Len() < smallBytes; {
 	case w.probing, small && w.items()+gathered >= manyItems:
 		return 1
 	case small:

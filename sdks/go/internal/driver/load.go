@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -62,8 +61,8 @@ func produce(c *fila.Client, one *request) ([]any, []table, float64) {
 // numbered is the payload of a number: the number, a space, and filling.
 func numbered(at, size int) []byte {
 	payload := append(strconv.AppendInt(make([]byte, 0, size+8), int64(at), 10), ' ')
-	if missing := size - len(payload); missing > 0 {
-		payload = append(payload, bytes.Repeat([]byte{'x'}, missing)...)
+	for len(payload) < size {
+		payload = append(payload, 'x')
 	}
 	return payload
 }
