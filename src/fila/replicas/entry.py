@@ -2,8 +2,9 @@
 
     format | kind | shard | epoch | tick | part | parts | crc | body
 
-A barrier says who takes over, a tick is the changes of one batch, a release names a successor. Whatever bytes are read,
-the outcome is an entry or `Unreadable`. What is too long for one entry goes in parts, each with a crc of its own.
+A barrier says who takes over, a tick is the changes of one batch, a release names a successor. Chunks and manifests are
+snapshots, in a log of their own. Whatever bytes are read, the outcome is an entry or `Unreadable`. What is too long for
+one entry goes in parts, each with a crc of its own.
 
 To change an entry: a new format beside the old one, read both, and write the older one until all members know the new.
 """
@@ -54,6 +55,10 @@ class Kind(IntEnum):
     TICK = 2
     RELEASE = 3
     """The owner gives the shard up"""
+    CHUNK = 4
+    """A piece of a snapshot"""
+    MANIFEST = 5
+    """A snapshot is whole"""
 
 
 class Head(NamedTuple):
@@ -61,7 +66,9 @@ class Head(NamedTuple):
     shard: int
     epoch: int
     tick: int
-    """Of a tick its number. Of a release the last one. Of a barrier 0: who writes it does not know yet."""
+    """Of a tick its number. Of a release or a manifest the last one. Of a chunk its number in the snapshot. Of a
+    barrier 0: who writes it does not know yet.
+    """
     part: int = 0
     parts: int = 1
 
@@ -100,12 +107,19 @@ def read_entry(entry: bytes) -> tuple[Head, bytes]:
 def write_tick(shard: int, epoch: int, tick: int, changes: Sequence[Change], max_entry_bytes: int) -> list[bytes]:
     """The entries of a tick, in order. Raises TooLarge."""
     body = write_changes(changes)
-    room = max_entry_bytes - OVERHEAD
-    parts = max(1, -(-len(body) // room))
-    if len(body) > MAX_TICK_BYTES or len(changes) > MAX_CHANGES or parts > _MAX_PARTS:
+    if len(body) > MAX_TICK_BYTES or len(changes) > MAX_CHANGES:
         raise TooLarge(f"a tick of {len(changes)} changes has {len(body)} bytes, {MAX_TICK_BYTES} are allowed")
+    return write_parts(Head(Kind.TICK, shard, epoch, tick), body, max_entry_bytes)
+
+
+def write_parts(head: Head, body: bytes, max_entry_bytes: int, prefix: bytes = b"") -> list[bytes]:
+    """As many entries as a body needs, each of which begins with the prefix. Raises TooLarge."""
+    room = max_entry_bytes - OVERHEAD - len(prefix)
+    parts = max(1, -(-len(body) // room))
+    if parts > _MAX_PARTS:
+        raise TooLarge(f"{len(body)} bytes would need {parts} entries of {max_entry_bytes} bytes")
     return [
-        write_entry(Head(Kind.TICK, shard, epoch, tick, part, parts), body[part * room : (part + 1) * room])
+        write_entry(head._replace(part=part, parts=parts), prefix + body[part * room : (part + 1) * room])
         for part in range(parts)
     ]
 

@@ -30,6 +30,7 @@ from fila.replicas.entry import (
 )
 from fila.replicas.log import Entry, InDoubt, LogError, LogUnavailable, Refused
 from fila.replicas.replica import Counted, Lost
+from fila.replicas.snapshots import Manifest, put_current
 from fila.replicas.tail import Tail
 from fila.storage.base import Batch
 
@@ -120,6 +121,24 @@ class Owner:
             mark = self.replica.mark
             release = write_release(self.replica.shard, mark.epoch, mark.tick, successor)
             await self._log.append(release, self.replica.position)
+
+    async def accept(self, manifest: Manifest) -> None:
+        """Have a snapshot count: what stands before it is needed no more (`snapshots.trim`). Nothing happens if a later
+        one counts already. Raises StoreFailed when it does not count.
+        """
+        async with self._turn:
+            if self.ended is not None:
+                raise self.ended
+            batch = Batch()
+            if not put_current(batch, self.replica.store, manifest):
+                return
+            try:
+                await self._commit(batch)
+            except _NotCounted as refused:
+                raise refused.error from refused
+            except (Exception, asyncio.CancelledError) as cause:
+                self._step_down(cause)
+                raise
 
     async def close(self) -> None:
         """Step down without a word. A batch in hand is answered so."""

@@ -33,6 +33,8 @@ from fila.storage.base import Batch, Change, Family, Storage
 MARK_KEY = b"replica"
 _MARK = Struct(">BQQQQ")
 _MARK_VERSION = 1
+HALF_LOADED = b"\0"
+"""Stands in the place of the mark while a snapshot is loaded"""
 
 
 class Lost(LogError):
@@ -62,18 +64,33 @@ class Counted(NamedTuple):
     """Of a release"""
 
 
+class HalfLoaded(LogError):
+    """The store holds a part of a snapshot: a member died while it loaded it. It has to be loaded again."""
+
+
 def read_mark(store: Storage) -> Mark:
-    """Raises Unreadable."""
+    """Raises Unreadable or HalfLoaded."""
     stored = store.get(Family.DEFAULT, MARK_KEY)
     if stored is None:
         return Mark()
+    if stored == HALF_LOADED:
+        raise HalfLoaded("the store holds a part of a snapshot")
+    return unpack_mark(stored)
+
+
+def unpack_mark(stored: bytes) -> Mark:
+    """Raises Unreadable."""
     if len(stored) != _MARK.size or stored[0] != _MARK_VERSION:
         raise Unreadable("the store's mark in the log is damaged, or a later version wrote it")
     return Mark(*_MARK.unpack(stored)[1:])
 
 
+def pack_mark(mark: Mark) -> bytes:
+    return _MARK.pack(_MARK_VERSION, *mark)
+
+
 def write_mark(batch: Batch, mark: Mark) -> None:
-    batch.put(Family.DEFAULT, MARK_KEY, _MARK.pack(_MARK_VERSION, *mark))
+    batch.put(Family.DEFAULT, MARK_KEY, pack_mark(mark))
 
 
 class Replica:
@@ -121,6 +138,8 @@ class Replica:
                 return self._tick(head, body, position)
             case Kind.RELEASE:
                 return self._release(head, body, position)
+            case _:
+                raise Unreadable(f"a {head.kind.name.lower()} stands in the log of ticks")
 
     def _barrier(self, head: Head, body: bytes, position: int) -> Counted | None:
         if head.epoch <= self.mark.epoch:

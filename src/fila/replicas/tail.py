@@ -18,11 +18,22 @@ STALL_TRIES = 100
 """At a store that is behind: ten seconds"""
 
 Seen = Callable[[Counted], None]
+Wait = Callable[[], Awaitable[None]]
 
 
 async def pause() -> None:
     """Between two tries."""
     await asyncio.sleep(PAUSE)
+
+
+async def patiently(change: Callable[[], None], wait: Wait) -> None:
+    """Change a store, and wait while it is behind with its files. Raises StoreFailed."""
+    for _ in range(STALL_TRIES):
+        with suppress(StoreBusy):
+            change()
+            return
+        await wait()
+    change()
 
 
 def _ignore(counted: Counted) -> None:
@@ -32,7 +43,7 @@ def _ignore(counted: Counted) -> None:
 class Tail:
     """Reads a log into a replica. One reading at a time; it keeps its reader open until `rest`."""
 
-    def __init__(self, log: ReplicatedLog, replica: Replica, wait: Callable[[], Awaitable[None]] = pause) -> None:
+    def __init__(self, log: ReplicatedLog, replica: Replica, wait: Wait = pause) -> None:
         self.log = log
         self.replica = replica
         self.wait = wait
@@ -80,12 +91,7 @@ class Tail:
 
     async def store(self, change: Callable[[], None]) -> None:
         """Change the replica, and wait while its store is behind. Raises StoreFailed."""
-        for _ in range(STALL_TRIES):
-            with suppress(StoreBusy):
-                change()
-                return
-            await self.wait()
-        change()
+        await patiently(change, self.wait)
 
     async def _read_some(self, seen: Seen) -> None:
         for entry in await self._chunk():

@@ -129,7 +129,7 @@ def crafted(*numbers, version=1):
     [
         (crafted(2, 0, 0, 0, 0, 1, version=2), "format 2, this version of Fila reads 1"),
         (crafted(0, 0, 0, 0, 0, 1), "unknown kind 0"),
-        (crafted(4, 0, 0, 0, 0, 1), "unknown kind 4"),
+        (crafted(6, 0, 0, 0, 0, 1), "unknown kind 6"),
         (crafted(2, 0, 1 << 63, 0, 0, 1), "numbers that cannot be"),
         (crafted(2, 0, 0, 1 << 63, 0, 1), "numbers that cannot be"),
         (crafted(2, 0, 0, 0, 1, 1), "numbers that cannot be"),

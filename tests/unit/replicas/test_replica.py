@@ -167,6 +167,7 @@ def test_positions_that_are_not_the_next_are_noticed(copy):
         (b"junk", "position 1 of the log: an entry has 4 bytes"),
         (barrier(4, shard=6), "position 1 of the log: an entry is of shard 6, this is 5"),
         (write_entry(Head(Kind.TICK, SHARD, 3, 1), b"\x3f"), "unknown family"),
+        (write_entry(Head(Kind.CHUNK, SHARD, 3, 1), b""), "a chunk stands in the log of ticks"),
         (write_entry(Head(Kind.BARRIER, SHARD, 4, 0), b"\xff" * 17), "no text"),
     ],
 )
