@@ -20,7 +20,7 @@ class Report:
 
 
 def reports(folder: Path) -> list[Report]:
-    """The newest first. Hidden folders are runs under way."""
+    """The newest first. Hidden folders are left out."""
     found: list[Report] = []
     for root, folders, files in os.walk(folder):
         inside = Path(root).relative_to(folder)

@@ -8,7 +8,7 @@ They are applications on the data source `fila.spark`. Needs the extra `fila[spa
     submit/      entry points for spark-submit
     lake/        the tables of a reconciliation, in Delta Lake, and the ledger of its runs
     session.py   the Spark session, with Delta Lake
-    runs.py      the output folder of the fairness analysis: one subfolder for each run, published by a rename
+    runs.py      the runs of fairness and what-if: a folder for each, and the table of those that count
     files.py     Hadoop's file systems
 
 Rules of this package:

@@ -131,22 +131,6 @@ class Files:
             system.delete(path, False)
             system.rename(draft, path)
 
-    def rename(self, source: str, target: str) -> bool:
-        """Moves a folder in one step. False when something is there already."""
-        to, system = self._at(target)
-        if system.exists(to):
-            return False
-        system.mkdirs(to.getParent())
-        folder = self._at(source)[0]
-        if not system.rename(folder, to):
-            return False
-        # Into a folder that has appeared since it was looked for, Hadoop moves this one, and is content.
-        inside = self._jvm.org.apache.hadoop.fs.Path(to, folder.getName())
-        if not system.exists(inside):
-            return True
-        system.delete(inside, True)
-        return False
-
     def remove(self, folder: str) -> None:
         """Removes a folder with all it holds, as far as that is possible."""
         path, system = self._at(folder)

@@ -1,33 +1,44 @@
-"""The folder that the fairness analysis writes to, run by run.
+"""The runs of an analysis that is made as a whole each time: fairness of a journal, and what-if.
 
-    OUT/runs/000001/           one run: whatever it wrote, and `manifest.json`
-    OUT/report.html            the last run's, for people
-    OUT/.staging-000001-.../   a run under way, or what is left of one that was killed; nobody reads it
+    OUT/runs/000001-1f2e3d4c/   what a run has written: tables of Parquet files
+    OUT/published               the runs that count, with their folders and pages: a Delta Lake table
+    OUT/pages/000001.html       the page of each run, for people; OUT/report.html is that of the last one
 
-A run is written beside the others and appears by one rename, so it is there as a whole or not at all. What is published
-is never changed. A staging folder whose run was published, by another attempt, can never be published itself: the next
-run removes it.
+Rules of this file:
+- A run counts from its commit to `published` on, which comes after all else that it writes. It is one commit wherever
+  Delta Lake has one, also on an object store. What is published is never moved or changed. Pages are drawn from it.
+- Readers take the folder of a run from `published`: they see a run as a whole or not at all.
+- Delta Lake takes each number of a run once. Of two runs with one number the first counts, and the other is told.
+- A folder whose number was given to another run can never count. Whoever comes next removes it.
+- A folder `runs/000001`, without more to its name, is a run of the layout before. It counts, and is only read.
 """
 
 import json
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any
 
-from fila.pipelines.errors import PipelineError, RunTaken
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from fila.pipelines.errors import BadInput, RunTaken
+from fila.pipelines.fairness.tables import DeltaTables
 from fila.pipelines.files import Files
+from fila.pipelines.progress import Say
 
-FORMAT = 1
+PUBLISHED = "published"
 ReadFiles = dict[str, tuple[int, int]]
 """Files that were read, by path: size and time of change."""
+_SCHEMA = "as_of_ms bigint, folder string, manifest string, page string"
 _STAGING = ".staging-"
+"""What folders under way were called in the layout before, beside `runs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a run has taken in, those before it included, and under which rules."""
+    """What a run has taken in, and under which rules."""
 
     run: int
     as_of_ms: int
@@ -36,72 +47,112 @@ class Manifest:
     inputs: dict[str, ReadFiles]
     summary: dict[str, Any] = field(default_factory=dict)
 
-    def to_json(self) -> str:
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, sort_keys=True)
 
-    @classmethod
-    def from_json(cls, text: str, where: str) -> Self:
-        """Raises PipelineError for what is no manifest of ours."""
-        try:
-            values = json.loads(text)
-            if values.pop("format") != FORMAT:
-                raise PipelineError(f"{where} was written by another version of fila")
-            return cls(**values)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise PipelineError(f"{where} is damaged: {error}") from error
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a run is, when its tables are written."""
+
+    rules: dict[str, Any]
+    inputs: dict[str, ReadFiles]
+    summary: dict[str, Any]
+    #: Draws the page.
+    page: Callable[[Manifest], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A run that counts."""
+
+    run: int
+    folder: str
+    #: The page of the last run.
+    report: str
 
 
 class Runs:
     """The runs in a folder."""
 
-    def __init__(self, files: Files, out: str) -> None:
-        self._files = files
-        self.out = out.rstrip("/") or "/"
+    def __init__(self, spark: SparkSession, out: str) -> None:
+        self._spark, self._files, self._tables = spark, Files(spark), DeltaTables(spark, out)
+        self.out = self._tables.out
 
-    def last(self) -> Manifest | None:
-        """What the newest run says of itself."""
-        numbers = [int(name) for name in self._files.folders(f"{self.out}/runs") if name.isdecimal()]
-        if not numbers:
-            return None
-        where = f"{self.path(max(numbers))}/manifest.json"
-        return Manifest.from_json(self._files.read(where), where)
+    def last(self) -> Published | None:
+        """The newest run that counts."""
+        if self._tables.exists(PUBLISHED):
+            row = self._tables.read(PUBLISHED).select("run", "folder").orderBy(F.desc("run")).limit(1).collect()[0]
+            return self._published(row.run, row.folder)
+        old = [name for name in self._folders() if name.isdecimal()]
+        return self._published(int(max(old)), max(old)) if old else None
 
-    def path(self, run: int) -> str:
-        return f"{self.out}/runs/{run:06d}"
+    def table(self, name: str) -> DataFrame:
+        """A table of the newest run. Raises BadInput where there is none."""
+        last = self.last()
+        if last is None:
+            raise BadInput(f"{self.out} has no run")
+        return self._spark.read.parquet(f"{last.folder}/{name}")
 
-    def having(self, what: str, last: int) -> list[str]:
-        """Where a table is in each of the runs up to this one that has it."""
-        paths = [f"{self.path(run)}/{what}" for run in range(1, last + 1)]
-        return [path for path in paths if self._files.exists(path)]
-
-    @contextmanager
-    def stage(self, run: int) -> Iterator[str]:
-        """A folder for the run under way, which goes if it is not published. Raises RunTaken."""
-        self._remove_stale(run)
-        folder = f"{self.out}/{_STAGING}{run:06d}-{secrets.token_hex(6)}"
+    def add(self, now_ms: int, write: Callable[[str], Content], say: Say) -> tuple[Published, Content]:
+        """Make the next run: `write` puts its tables into a folder. Raises RunTaken."""
+        self._tidy()
+        before = self.last()
+        run = before.run + 1 if before else 1
+        name = f"{run:06d}-{secrets.token_hex(4)}"
+        ours = self._published(run, name)
         try:
-            yield folder
-        except Exception as error:
-            if self._files.exists(self.path(run)) and not isinstance(error, RunTaken):
-                raise self._taken(run) from error  # and whoever came next has removed the folder
+            content = write(ours.folder)
+            manifest = Manifest(run, now_ms, content.rules, content.inputs, content.summary)
+            say("drawing")
+            self._commit(name, manifest, content.page(manifest))
+        except BaseException as error:
+            if name not in self._names():  # else it counts, though nobody was told
+                self._files.remove(ours.folder)
+                if isinstance(error, PySparkException) and self._is_taken(run):
+                    raise self._taken(run) from error  # whoever was faster has removed the folder
             raise
-        finally:
-            self._files.remove(folder)
+        self._tidy()
+        say("published")
+        return ours, content
 
-    def _remove_stale(self, run: int) -> None:
-        """Remove what killed runs left behind."""
+    def _commit(self, name: str, manifest: Manifest, page: str) -> None:
+        row = (manifest.as_of_ms, name, json.dumps(asdict(manifest)), page)
+        self._tables.append(PUBLISHED, self._spark.createDataFrame([row], _SCHEMA).coalesce(1), manifest.run)
+        if name not in self._names():
+            raise self._taken(manifest.run)
+
+    def _tidy(self) -> None:
+        """Show the page of the last run, and remove what can no longer count: after a run, and before the next."""
+        last = self.last()
+        if last is None:
+            return
+        shown = f"{self.out}/pages/{last.run:06d}.html"
+        if self._tables.exists(PUBLISHED) and not self._files.exists(shown):
+            page = self._tables.read(PUBLISHED).where(F.col("run") == last.run).select("page").collect()[0].page
+            for where in (last.report, shown):
+                self._files.write(where, page)
+        names = self._names()
+        for name in self._folders():
+            number, _, token = name.partition("-")
+            if token and number.isdecimal() and int(number) <= last.run and name not in names:
+                self._files.remove(f"{self.out}/runs/{name}")
         for name in self._files.folders(self.out):
-            number = name.removeprefix(_STAGING).partition("-")[0]
-            if name.startswith(_STAGING) and number.isdecimal() and int(number) < run:
+            if name.startswith(_STAGING):
                 self._files.remove(f"{self.out}/{name}")
 
-    def _taken(self, run: int) -> RunTaken:
-        return RunTaken(f"{self.path(run)} appeared meanwhile: another run into {self.out} was faster. Run again.")
+    def _names(self) -> set[str]:
+        """The folders of all runs that count."""
+        if not self._tables.exists(PUBLISHED):
+            return set()
+        return {row.folder for row in self._tables.read(PUBLISHED).select("folder").collect()}
 
-    def publish(self, staged: str, manifest: Manifest) -> str:
-        """Make what was staged a run. Raises RunTaken."""
-        self._files.write(f"{staged}/manifest.json", manifest.to_json())
-        target = self.path(manifest.run)
-        if not self._files.rename(staged, target):
-            raise self._taken(manifest.run)
-        return target
+    def _folders(self) -> list[str]:
+        return self._files.folders(f"{self.out}/runs")
+
+    def _is_taken(self, run: int) -> bool:
+        last = self.last()
+        return last is not None and last.run >= run
+
+    def _taken(self, run: int) -> RunTaken:
+        return RunTaken(f"run {run} appeared meanwhile: another run into {self.out} was faster. Run again.")
+
+    def _published(self, run: int, name: str) -> Published:
+        return Published(run, f"{self.out}/runs/{name}", f"{self.out}/report.html")

@@ -28,7 +28,7 @@ from fila.pipelines.fairness.shares import Span
 from fila.pipelines.files import Files
 from fila.pipelines.pages import fairness as page
 from fila.pipelines.progress import Say, described
-from fila.pipelines.runs import Manifest, Runs
+from fila.pipelines.runs import Content, ReadFiles, Runs
 
 Tables = dict[str, DataFrame]
 Save = Callable[[DataFrame, str], DataFrame]
@@ -76,39 +76,27 @@ def _analyse(
     window_s: float | None,
     say: Say,
 ) -> Findings:
-    store = Files(spark)
-    runs = Runs(store, out)
-    before = runs.last()
-    run = before.run + 1 if before else 1
-    with runs.stage(run) as staged:
+    def write(folder: str) -> Content:
         if broker is not None:
             say(f"reading the journal of {broker}")
-            journal.export(spark, broker, f"{staged}/journal", COLUMNS)
-            paths = [f"{staged}/journal"]
+            journal.export(spark, broker, f"{folder}/journal", COLUMNS)
+            paths = [f"{folder}/journal"]
         else:
-            paths = journal.files(store, files or "")
+            paths = journal.files(Files(spark), files or "")
         entries = journal.read(spark, paths, COLUMNS).persist()
         try:
-            tables, found = _write(entries, staged, window_s, say)
+            tables, found = _write(entries, folder, window_s, say)
         finally:
             entries.unpersist()
-        manifest = Manifest(
-            run=run,
-            as_of_ms=now_ms,
-            rules={"window_s": found["window_s"]},
-            inputs={"journal": {broker or path: (0, 0) for path in ([broker] if broker else paths)}},
-            summary=found,
-        )
-        say("drawing")
-        store.write(f"{staged}/report.html", page.render(page.figures(tables, found), manifest))
-        folder = runs.publish(staged, manifest)
-    report = f"{runs.out}/report.html"
-    store.write(report, store.read(f"{folder}/report.html"))
-    say("published")
-    return Findings(folder, report, found)
+        rules = {"window_s": found["window_s"]}
+        inputs: dict[str, ReadFiles] = {"journal": dict.fromkeys([broker] if broker else paths, (0, 0))}
+        return Content(rules, inputs, found, lambda manifest: page.render(page.figures(tables, found), manifest))
+
+    published, content = Runs(spark, out).add(now_ms, write, say)
+    return Findings(published.folder, published.report, content.summary)
 
 
-def _write(entries: DataFrame, staged: str, window_s: float | None, say: Say) -> tuple[Tables, dict[str, Any]]:
+def _write(entries: DataFrame, folder: str, window_s: float | None, say: Say) -> tuple[Tables, dict[str, Any]]:
     """Writes all tables. Returns them, and what they come to."""
     whole = entries.agg(
         F.count("*").alias("entries"),
@@ -122,7 +110,7 @@ def _write(entries: DataFrame, staged: str, window_s: float | None, say: Say) ->
     span = Span(whole.first, whole["last"] + 1, _window_ns(whole["last"] + 1 - whole.first, window_s))
     story = Story(entries, span, whole.first, complete=whole.first_seq == 1)
     with story.followed(say) as followed:
-        tables, counts = measure(followed, lambda frame, name: _save(frame, f"{staged}/{name}"), say)
+        tables, counts = measure(followed, lambda frame, name: _save(frame, f"{folder}/{name}"), say)
     missing = int(whole.last_seq - whole.first_seq + 1 - whole.entries)
     return tables, summary(span, counts, whole.entries, missing)
 

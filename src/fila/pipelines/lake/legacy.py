@@ -4,11 +4,16 @@ The import is one run. It begins with an empty commit to bronze, as every run do
 its rows come from the old folders, which are only read. They can be removed when it is done.
 """
 
+import json
+from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any, Self
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from fila.pipelines.errors import PipelineError
+from fila.pipelines.files import Files
 from fila.pipelines.lake.contract import (
     ALERTS,
     BRONZE,
@@ -22,16 +27,62 @@ from fila.pipelines.lake.contract import (
     TOTALS,
 )  # fmt: skip
 from fila.pipelines.lake.lake import Lake, day_of
-from fila.pipelines.lake.ledger import Intent, Ledger, Run, stream_source
+from fila.pipelines.lake.ledger import Intent, Ledger, ReadFiles, Run, stream_source
 from fila.pipelines.progress import Say
-from fila.pipelines.runs import Manifest, Runs
 
+_FORMAT = 1
 _OLD_TOTALS = {"affiliate": "affiliates", "campaign": "campaigns", "platform": "platforms"}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a run has taken in, those before it included, and under which rules."""
+
+    run: int
+    as_of_ms: int
+    rules: dict[str, Any]
+    #: By input.
+    inputs: dict[str, ReadFiles]
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> Self:
+        """Raises PipelineError for what is no manifest of ours."""
+        try:
+            values = json.loads(text)
+            if values.pop("format") != _FORMAT:
+                raise PipelineError(f"{where} was written by another version of fila")
+            return cls(**values)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise PipelineError(f"{where} is damaged: {error}") from error
+
+
+class _Runs:
+    """The runs of the old layout in a folder."""
+
+    def __init__(self, files: Files, out: str) -> None:
+        self._files, self._out = files, out
+
+    def last(self) -> Manifest | None:
+        """What the newest run says of itself."""
+        numbers = [int(name) for name in self._files.folders(f"{self._out}/runs") if name.isdecimal()]
+        if not numbers:
+            return None
+        where = f"{self.path(max(numbers))}/manifest.json"
+        return Manifest.from_json(self._files.read(where), where)
+
+    def path(self, run: int) -> str:
+        return f"{self._out}/runs/{run:06d}"
+
+    def having(self, what: str, last: int) -> list[str]:
+        """Where a table is in each of the runs up to this one that has it."""
+        paths = [f"{self.path(run)}/{what}" for run in range(1, last + 1)]
+        return [path for path in paths if self._files.exists(path)]
 
 
 def imported(lake: Lake, ledger: Ledger, now_ms: int, say: Say) -> Run | None:
     """The run that holds what an old folder held, if this is one."""
-    runs = Runs(lake.files, lake.out)
+    runs = _Runs(lake.files, lake.out)
     manifest = runs.last()
     if manifest is None:
         return None
@@ -56,7 +107,7 @@ def _stream_of(lake: Lake, manifest: Manifest) -> tuple[str, int | None]:
 
 
 class _Import:
-    def __init__(self, lake: Lake, runs: Runs, manifest: Manifest) -> None:
+    def __init__(self, lake: Lake, runs: _Runs, manifest: Manifest) -> None:
         self._lake, self._runs, self._run = lake, runs, manifest.run
         self._as_of_ms = manifest.as_of_ms
 

@@ -24,7 +24,7 @@ from fila.pipelines.fairness import shares
 from fila.pipelines.files import Files
 from fila.pipelines.pages import whatif as page
 from fila.pipelines.progress import Say, described
-from fila.pipelines.runs import Manifest, Runs
+from fila.pipelines.runs import Content, Runs
 from fila.pipelines.whatif import parts, replay
 from fila.pipelines.whatif.changes import Changes
 from fila.pipelines.whatif.entries import COLUMNS, DAY_NS
@@ -65,13 +65,13 @@ class Source:
     def name(self) -> str:
         return self.files or self.broker or self.archive or ""
 
-    def read(self, spark: SparkSession, staged: str) -> DataFrame:
+    def read(self, spark: SparkSession, folder: str) -> DataFrame:
         """The entries, those of a broker as it is now. Raises BadInput, and FilaError."""
         if self.archive is not None:
             return journal.archived(spark, self.archive, COLUMNS)
         if self.broker is not None:
-            journal.export(spark, self.broker, f"{staged}/journal", COLUMNS)
-            return journal.read(spark, [f"{staged}/journal"], COLUMNS)
+            journal.export(spark, self.broker, f"{folder}/journal", COLUMNS)
+            return journal.read(spark, [f"{folder}/journal"], COLUMNS)
         return journal.read(spark, journal.files(Files(spark), self.files or ""), COLUMNS)
 
 
@@ -111,35 +111,23 @@ def _refusal(error: PySparkException) -> PipelineError:
 
 
 def _whatif(spark: SparkSession, out: str, options: Options, now_ms: int, source: Source, say: Say) -> Findings:
-    store = Files(spark)
-    runs = Runs(store, out)
-    before = runs.last()
-    run = before.run + 1 if before else 1
-    with runs.stage(run) as staged:
+    def write(folder: str) -> Content:
         say(f"reading {source.name}")
-        entries = source.read(spark, staged).persist()
+        entries = source.read(spark, folder).persist()
         try:
-            tables, summary = _write(entries, staged, options, say)
+            tables, summary = _write(entries, folder, options, say)
         finally:
             entries.unpersist()
-        manifest = Manifest(
-            run=run,
-            as_of_ms=now_ms,
-            rules={"changes": options.changes.told(), "window_s": summary["window_s"]},
-            inputs={"journal": {source.name: (0, 0)}},
-            summary=summary,
-        )
-        say("drawing")
-        store.write(f"{staged}/report.html", page.render(page.figures(tables, summary), manifest))
-        folder = runs.publish(staged, manifest)
-    report = f"{runs.out}/report.html"
-    store.write(report, store.read(f"{folder}/report.html"))
-    say("published")
-    return Findings(folder, report, summary)
+        rules = {"changes": options.changes.told(), "window_s": summary["window_s"]}
+        inputs = {"journal": {source.name: (0, 0)}}
+        return Content(rules, inputs, summary, lambda manifest: page.render(page.figures(tables, summary), manifest))
+
+    published, content = Runs(spark, out).add(now_ms, write, say)
+    return Findings(published.folder, published.report, content.summary)
 
 
 def _write(
-    entries: DataFrame, staged: str, options: Options, say: Say
+    entries: DataFrame, folder: str, options: Options, say: Say
 ) -> tuple[Mapping[str, DataFrame], dict[str, Any]]:
     whole = entries.agg(
         F.count("*").alias("entries"),
@@ -168,10 +156,10 @@ def _write(
     count = len(set(groups.values())) * (len(span.days) if options.by_day else 1)
     tasks = max(1, min(2 * count, 16 * entries.sparkSession.sparkContext.defaultParallelism))
     ordered = cut.repartition(tasks, "part").sortWithinPartitions("part", "place", "seq", "enqueued_at_ns")
-    rows = _save(_map_in_arrow(ordered, partial(replay.in_arrow, plan), replay.SCHEMA), f"{staged}/replayed")
+    rows = _save(_map_in_arrow(ordered, partial(replay.in_arrow, plan), replay.SCHEMA), f"{folder}/replayed")
     say("comparing")
     tables = _tables(rows, shares.Span(span.first_ns, span.last_ns + 1, window_ns))
-    tables = {name: _save(frame, f"{staged}/{name}") for name, frame in tables.items()}
+    tables = {name: _save(frame, f"{folder}/{name}") for name, frame in tables.items()}
     return tables, {
         "changes": options.changes.told(),
         "entries": whole.entries,
