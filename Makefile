@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup check check-wire test test-hostile test-spark test-release bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
+.PHONY: help setup check check-wire test test-cluster test-hostile test-spark test-release bench bench-jobs bench-spark bench-peers bench-guard bench-growth bench-connector demo demo-reconcile demo-pipeline
 .PHONY: test-sdks bench-sdks conformance
 .PHONY: proto release-contract docs fmt pins clean console-pictures
 
@@ -38,7 +38,7 @@ check-wire: setup ## HTTP/2 conformance: h2spec against a real server (needs Go)
 # process; those that start further ones are left to test-spark.
 test: setup ## Run the tests in parallel (TESTS="path -k name" for some)
 ifeq ($(TESTS),tests)
-	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark --ignore tests/hostile --ignore tests/release
+	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal tests --ignore tests/spark --ignore tests/hostile --ignore tests/release --ignore tests/cluster
 	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow" tests/hostile
 	@$(PY) -m pytest -q -m "not slow" tests/spark
 else
@@ -48,6 +48,10 @@ endif
 # One at a time: each attack has the machine to itself, and its figures mean something.
 test-hostile: setup ## Attack real servers: also the long attacks, with what each cost
 	@$(PY) -m pytest -q $(if $(filter tests,$(TESTS)),tests/hostile,$(TESTS))
+
+# One at a time: three nodes of an engine want the machine for themselves.
+test-cluster: setup ## Kill and stop nodes of the engines that keep a replicated log
+	@$(PY) -m pytest -q -s $(if $(filter tests,$(TESTS)),tests/cluster,$(TESTS))
 
 test-spark: setup ## Run all tests on Spark: also crashes, spark-submit and executors of their own
 	@$(PY) -m pytest -q tests/spark

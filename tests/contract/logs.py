@@ -9,7 +9,7 @@ from fila.replicas.log import ReplicatedLog
 from fila.replicas.memory import MemoryEngine
 from fila.replicas.opening import open_log
 from tests.helpers.postgres import replicated_postgres
-from tests.support.engines import nats_servers
+from tests.support.engines import free_port, kafka_brokers, nats_servers
 from tests.support.proxy import Proxy
 
 SOON_MS = 1_000
@@ -72,5 +72,14 @@ def _nats(folder: Path) -> Iterator[Subject]:
         yield Subject("nats", node.addr, proxy, "nats://{address}/{name}?unsafe_one_copy=true", refuses=True)
 
 
-REMOTE = {"postgres": _postgres, "nats": _nats}
+@contextmanager
+def _kafka(folder: Path) -> Iterator[Subject]:
+    inside = free_port()
+    with Proxy(f"127.0.0.1:{inside}") as proxy:  # first: the broker tells clients of it
+        told = int(proxy.addr.rpartition(":")[2])
+        with kafka_brokers(folder, 1, proxied=(inside, told)) as [node]:
+            yield Subject("kafka", node.addr, proxy, "kafka://{address}/{name}?unsafe_one_copy=true", refuses=False)
+
+
+REMOTE = {"kafka": _kafka, "postgres": _postgres, "nats": _nats}
 IN_MEMORY = {"memory": InMemory(refuses=False), "strict memory": InMemory(refuses=True)}

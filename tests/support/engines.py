@@ -8,12 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from scripts import engines
 
+N = TypeVar("N", bound="Node")
+
 START_TIMEOUT_S = 60
+CLUSTER_ID = "fila-tests-of-logs-aaa"
 
 
 def installed(name: str) -> Path:
@@ -102,11 +106,68 @@ class NatsNode(Node):
         super().__init__([str(program), "-c", "nats.conf"], folder, port)
 
 
+class KafkaNode(Node):
+    """A broker that is a controller too. Clients are told of `port`; of `advertised` where they come over `proxied`."""
+
+    def __init__(self, folder: Path, number: int, controllers: dict[int, int], proxied: tuple[int, int] | None) -> None:
+        self._libraries = installed("kafka")
+        folder.mkdir(parents=True)
+        port = free_port()
+        listeners = [f"PLAINTEXT://127.0.0.1:{port}"]
+        advertised = list(listeners)
+        if proxied is not None:
+            listeners.append(f"PROXIED://127.0.0.1:{proxied[0]}")
+            advertised.append(f"PROXIED://127.0.0.1:{proxied[1]}")
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": number,
+            "controller.quorum.voters": ",".join(f"{each}@127.0.0.1:{at}" for each, at in controllers.items()),
+            "listeners": ",".join([*listeners, f"CONTROLLER://127.0.0.1:{controllers[number]}"]),
+            "advertised.listeners": ",".join(advertised),
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "log.dirs": f"{folder}/data",
+            "broker.session.timeout.ms": 3000,
+            "broker.heartbeat.interval.ms": 500,
+            "controlled.shutdown.enable": "false",
+            "offsets.topic.replication.factor": 1,
+            "num.network.threads": 2,
+            "num.io.threads": 2,
+        }
+        (folder / "kafka.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        super().__init__(self._java("kafka.Kafka", "kafka.properties"), folder, port)
+        self._format(folder)
+
+    def _java(self, *arguments: str) -> list[str]:
+        options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return ["java", *options, "-cp", f"{self._libraries}/*", *arguments]
+
+    def _format(self, folder: Path) -> None:
+        command = self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", "kafka.properties")
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=START_TIMEOUT_S)
+
+
+@contextmanager
+def kafka_brokers(folder: Path, count: int, proxied: tuple[int, int] | None = None) -> Iterator[list[KafkaNode]]:
+    """One, or a cluster. `proxied`: another port of a single broker, and the port that clients are told of there."""
+    controllers = {number: free_port() for number in range(count)}
+    nodes = [KafkaNode(folder / f"k{number}", number, controllers, proxied) for number in controllers]
+    with _running(nodes) as running:
+        yield running
+
+
 @contextmanager
 def nats_servers(folder: Path, count: int, settings: str = "") -> Iterator[list[NatsNode]]:
     """One, or a cluster."""
     routes = [(free_port(), free_port()) for _ in range(count)]
     nodes = [NatsNode(folder / f"n{index}", f"n{index}", routes, index, settings) for index in range(count)]
+    with _running(nodes) as running:
+        yield running
+
+
+@contextmanager
+def _running(nodes: list[N]) -> Iterator[list[N]]:
     with ExitStack() as stack:
         for node in nodes:
             stack.callback(node.kill)

@@ -27,6 +27,12 @@ async def _postgres(address: Address) -> ReplicatedLog:
     return await PostgresLog.open(address)
 
 
+async def _kafka(address: Address) -> ReplicatedLog:
+    from fila.replicas.kafka import KafkaLog
+
+    return await KafkaLog.open(address)
+
+
 async def _nats(address: Address) -> ReplicatedLog:
     from fila.replicas.nats import NatsLog
 
@@ -34,8 +40,9 @@ async def _nats(address: Address) -> ReplicatedLog:
 
 
 ENGINES: Final[dict[str, Engine]] = {
-    "postgres": Engine(5432, frozenset({"table"}), _postgres),
+    "kafka": Engine(9092, frozenset({"sasl"}), _kafka),
     "nats": Engine(4222, frozenset({"creds_file", "monitor"}), _nats),
+    "postgres": Engine(5432, frozenset({"table"}), _postgres),
 }
 """By the first word of the URL"""
 

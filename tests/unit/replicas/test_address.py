@@ -103,7 +103,7 @@ def test_a_table_has_a_plain_name(table):
         asyncio.run(open_log(f"postgres://127.0.0.1:1/name?table={table}"))
 
 
-@pytest.mark.parametrize("engine, package", [("postgres", "asyncpg"), ("nats", "nats")])
+@pytest.mark.parametrize("engine, package", [("postgres", "asyncpg"), ("nats", "nats"), ("kafka", "confluent_kafka")])
 def test_a_client_that_is_not_installed_is_named_with_its_extra(engine, package, monkeypatch):
     for name in list(sys.modules):
         if f"{name}.".startswith((f"{package}.", f"fila.replicas.{engine}")):
