@@ -118,6 +118,7 @@ def measure(spark: SparkSession, folder: Path, options: argparse.Namespace) -> F
         bulk.reconcile(spark, str(folder / name), str(folder / "metrics"), out, now_ms=now_ms)
         to_driver = Counters.of(spark).since(counted).to_driver_bytes
         whole[name] = time.perf_counter() - start, cpu() - before, to_driver
+        print(f"{name}: {whole[name][0]:.1f} s, CPU {whole[name][1]:.1f} s", file=sys.stderr)
     return {
         "cold_s": {name: times[0] for name, times in taken.items()},
         "warm_s": {name: times[1:] for name, times in taken.items()},

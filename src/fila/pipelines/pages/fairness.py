@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from fila.pipelines.pages import html
+from fila.pipelines.pages import html, moments
 from fila.pipelines.pages.html import Part
 from fila.pipelines.runs import Manifest
 
@@ -259,7 +259,7 @@ class _Windows:
     def __init__(self, summary: dict[str, Any]) -> None:
         step = round(summary["window_s"] * 1e9)
         self.count = max(1, -(-(summary["end_ns"] - summary["first_ns"]) // step))
-        self.labels = [_time(summary["first_ns"] + window * step) for window in range(self.count)]
+        self.labels = moments.starts(summary["first_ns"], step, self.count)
         self.every = max(1, self.count // 8)
 
 

@@ -41,6 +41,7 @@ table{width:100%;border-collapse:collapse;font-size:14px}.wide{overflow-x:auto}
 th{text-align:left;white-space:nowrap}th.n,td.n,th.n+th,td.n+td{padding-left:14px}
 th{color:var(--soft);font-weight:500;font-size:13px;border-bottom:1px solid var(--line);padding:6px 10px 6px 0}
 td{padding:7px 10px 7px 0;max-width:420px;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
+td:not(.n){min-width:5.5em}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
 tr:last-child td{border-bottom:0}
 svg{display:block;width:100%;height:auto}svg text{fill:var(--soft);font-size:11px;font-family:inherit}

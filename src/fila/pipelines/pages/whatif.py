@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from fila.pipelines.pages import html
+from fila.pipelines.pages import html, moments
 from fila.pipelines.pages.html import Part
 from fila.pipelines.runs import Manifest
 
@@ -117,7 +117,7 @@ def _queue(shown: Figures, queue: str) -> list[str]:
     summary = shown.summary
     step = round(summary["window_s"] * 1e9)
     count = max(1, -(-(summary["end_ns"] - summary["first_ns"]) // step))
-    labels = [_time(summary["first_ns"] + window * step) for window in range(count)]
+    labels = moments.starts(summary["first_ns"], step, count)
     there = {variant: told for variant, told in VARIANTS.items() if (queue, variant) in shown.served}
     served = [
         (name, colour, [float(shown.served[queue, variant].get(window, 0)) for window in range(count)])
@@ -177,7 +177,3 @@ def duration(ns: float | None) -> str:
     if ns is None:
         return "-"
     return f"{ns / 1e9:,.1f} s" if ns >= 1e9 else f"{ns / 1e6:,.1f} ms"
-
-
-def _time(ns: int) -> str:
-    return datetime.fromtimestamp(ns / 1e9, UTC).strftime("%H:%M:%S")
