@@ -129,10 +129,14 @@ class Load:
                         message.id in self.acked,
                     )
                 )
-                if number % 20 == 7 and not message.attempt_count:
+                if self.must_fail(message, number):
                     settling.create_task(self._nack(message))
                 else:
                     settling.create_task(self._ack(message))
+
+    def must_fail(self, message, number):
+        """Whether a consumer nacks a delivery."""
+        return number % 20 == 7 and not message.attempt_count
 
     async def _ack(self, message):
         try:

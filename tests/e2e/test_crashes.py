@@ -1,6 +1,7 @@
 """The server is killed with SIGKILL: what it confirmed before holds afterwards."""
 
 import asyncio
+import random
 import threading
 import time
 
@@ -8,6 +9,7 @@ import pytest
 
 from fila import Client, MessageNotFoundError
 from fila.testing import ServerProcess
+from tests.e2e import many_kills
 from tests.e2e.load import Load
 from tests.e2e.support import CLOCKS_S, Inbox, contents, eventually, payloads, take
 
@@ -36,6 +38,12 @@ def test_nothing_confirmed_is_lost_or_undone_by_kills_under_load(tmp_path, durab
         print(server.log)
     assert len(load.ids) >= 200 * (kills + 1)
     load.check()
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_kills_with_every_feature_on(tmp_path, journal):
+    """As `python -m tests.e2e.many_kills`, which kills a thousand times."""
+    assert many_kills.kill_often(tmp_path, 4, journal, random.Random(7)) >= 200
 
 
 def test_everything_is_as_it_was_after_a_crash(server):
