@@ -229,6 +229,43 @@ func TestManyCallsTravelTogether(t *testing.T) {
 	}
 }
 
+func TestWhoWasSetFreeWithOthersTravelsWithThem(t *testing.T) {
+	sizes := make(chan int, 10)
+	f := &fake{enqueue: func(s filav1.FilaService_EnqueueStreamServer) error {
+		return taking(s, func(r *filav1.EnqueueBatchRequest) { sizes <- len(r.GetMessages()) })
+	}}
+	c := fakeClient(t, f.start(t))
+	to, failed := c.enqueuePipe("")
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	later := time.Now().Add(time.Hour)
+	to.company = company{size: 2, back: 1, freed: later, last: later} // the wait for the second one does not end
+	var calls sync.WaitGroup
+	call := func() {
+		if _, err := c.Enqueue(within(t), "q", nil, []byte("x")); err != nil {
+			t.Error(err)
+		}
+	}
+	calls.Go(call)
+	untilWaiting(t, c, 1)
+	select {
+	case <-sizes:
+		t.Fatal("sent alone, although another one was set free as well")
+	case <-time.After(100 * time.Millisecond):
+	}
+	calls.Go(call)
+	calls.Wait()
+	if got := <-sizes; got != 2 {
+		t.Errorf("%d travel together", got)
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if to.company.size != 2 || time.Since(to.company.freed) > time.Minute {
+		t.Errorf("the answer says who is set free: %+v", to.company)
+	}
+}
+
 func TestRefusalThatPassesIsWaitedOut(t *testing.T) {
 	var tries atomic.Int32
 	f := &fake{enqueue: func(s filav1.FilaService_EnqueueStreamServer) error {
