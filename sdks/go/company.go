@@ -9,6 +9,8 @@ const (
 	// comeBackWithin is how long the next caller may take to come back, and comeBackMost how long all may take.
 	comeBackWithin = 100 * time.Microsecond
 	comeBackMost   = time.Millisecond
+	// companyMost are enough for a batch. For more, the broker would idle.
+	companyMost = 256
 )
 
 // company is how many callers use a stream at one time. Those that an answer has set free mostly come back at once with
@@ -27,7 +29,7 @@ type company struct {
 
 // free notes that an answer has come, when so many were waiting.
 func (c *company) free(waiting int, now time.Time) {
-	c.size, c.back, c.freed, c.last = waiting, 0, now, now
+	c.size, c.back, c.freed, c.last = min(waiting, companyMost), 0, now, now
 }
 
 // awaits tells whether to wait for more than those that are there.

@@ -98,6 +98,15 @@ func TestCallersThatAreSetFreeAreAwaited(t *testing.T) {
 	}
 }
 
+func TestEnoughForABatchWaitForNobody(t *testing.T) {
+	var c company
+	now := time.Now()
+	c.free(10*companyMost, now)
+	if c.awaits(companyMost, now) || !c.awaits(companyMost-1, now) {
+		t.Error("that many are enough, and fewer are not")
+	}
+}
+
 func TestThoseThatDoNotComeBackAreAwaitedOnce(t *testing.T) {
 	var c company
 	now := time.Now()
