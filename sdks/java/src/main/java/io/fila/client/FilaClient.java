@@ -18,7 +18,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 
 /**
- * A client of Fila. Thread-safe, and meant to be shared: calls of many threads travel together in batches.
+ * A client of Fila. Thread-safe, and meant to be shared: calls of many threads travel together in batches. A call that
+ * comes alone leaves at once.
  *
  * <pre>{@code
  * try (FilaClient client = FilaClient.builder().address("localhost:5555").build()) {
