@@ -24,13 +24,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from fila.core.errors import StoreBusy, StoreFailed
+from fila.core.errors import SteppedDown, StoreBusy, StoreFailed
 from fila.replicas import snapshots
 from fila.replicas.entry import Kind, read_changes, read_entry
+from fila.replicas.epochs import Overtaken
 from fila.replicas.loading import open_replica
 from fila.replicas.log import InDoubt, LogUnavailable, Refused, Truncated
 from fila.replicas.memory import Fate, MemoryEngine
-from fila.replicas.owner import Overtaken, Owner, SteppedDown, take_over
+from fila.replicas.owner import Owner, take_over
 from fila.replicas.replica import MARK_KEY, Mark, read_mark
 from fila.replicas.snapshots import CURRENT_KEY, Manifest, trim, write_snapshot
 from fila.replicas.tail import Tail

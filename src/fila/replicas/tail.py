@@ -16,6 +16,8 @@ PAUSE = 0.1
 """Seconds between two tries at an engine that is away, or a store that is behind"""
 STALL_TRIES = 100
 """At a store that is behind: ten seconds"""
+SLICE_BYTES = 256 << 10
+"""Of entries that are applied before others on the event loop have their turn"""
 
 Seen = Callable[[Counted], None]
 Wait = Callable[[], Awaitable[None]]
@@ -76,9 +78,9 @@ class Tail:
         """Close the reader. The next read opens one anew."""
         pending, self._pending = self._pending, None
         if pending is not None:
+            pending.add_done_callback(_forget)
             pending.cancel()
-            with suppress(asyncio.CancelledError, Exception):  # nobody wants what it would have read
-                await pending
+            await asyncio.wait([pending])
         reader, self._reader = self._reader, None
         if reader is not None:
             await reader.aclose()
@@ -94,10 +96,15 @@ class Tail:
         await patiently(change, self.wait)
 
     async def _read_some(self, seen: Seen) -> None:
+        size = 0
         for entry in await self._chunk():
             counted = await self.take(entry)
             if counted is not None:
                 seen(counted)
+            size += len(entry.body)
+            if size >= SLICE_BYTES:
+                size = 0
+                await asyncio.sleep(0)
 
     async def _chunk(self) -> list[Entry]:
         while True:
@@ -138,3 +145,9 @@ class Tail:
 
 async def _next_of(reader: AsyncGenerator[list[Entry], None]) -> list[Entry] | None:
     return await anext(reader, None)
+
+
+def _forget(pending: asyncio.Task[list[Entry] | None]) -> None:
+    """Nobody wants what it would have read."""
+    if not pending.cancelled():
+        pending.exception()

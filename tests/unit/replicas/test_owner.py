@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from fila.core.errors import StoreBusy, StoreFailed
+from fila.core.errors import SteppedDown, StoreBusy, StoreFailed
 from fila.replicas import tail as tail_module
 from fila.replicas.entry import OVERHEAD, Barrier, Kind, read_entry, read_name, write_barrier
+from fila.replicas.epochs import Overtaken
 from fila.replicas.log import InDoubt, LogUnavailable
 from fila.replicas.memory import Fate, MemoryEngine
-from fila.replicas.owner import Overtaken, SteppedDown, take_over
+from fila.replicas.owner import take_over
 from fila.replicas.replica import Lost, Mark, Replica
 from fila.replicas.tail import Tail
 from fila.storage.base import Batch, Family
@@ -405,6 +406,48 @@ async def test_a_cancelled_read_loses_nothing(engine, owner):
         await asyncio.gather(following, return_exceptions=True)
     await standby.tail.catch_up()
     assert standby.mark == owner.mark
+
+
+@scenario
+async def test_others_have_their_turn_while_a_follower_applies_much(engine, owner):
+    for key in "abcdef":
+        await owner.write(key, value=bytes(300_000))
+    standby = Member(engine)
+    marks = []
+    following = asyncio.ensure_future(standby.tail.follow())
+    while standby.mark != owner.mark:
+        marks.append(standby.mark.tick)
+        await asyncio.sleep(0)
+    following.cancel()
+    assert set(range(1, 6)) <= set(marks)
+
+
+@scenario
+async def test_a_cancel_that_comes_while_a_reader_is_closed_is_not_lost(engine, owner):
+    """Closing takes a while, since the reader of an engine has connections to let go of."""
+    standby = Member(engine)
+    closing = asyncio.Event()
+    read = standby.log.read
+
+    async def read_slowly(start):
+        try:
+            async for entries in read(start):
+                yield entries
+        finally:
+            closing.set()
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    standby.log.read = read_slowly
+    following = asyncio.ensure_future(standby.tail.follow())
+    while standby.mark != owner.mark:
+        await asyncio.sleep(0)
+    resting = asyncio.ensure_future(standby.tail.rest())
+    await closing.wait()
+    resting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await resting
+    following.cancel()
 
 
 @scenario

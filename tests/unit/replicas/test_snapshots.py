@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from fila.core.errors import StoreFailed
+from fila.core.errors import SteppedDown, StoreFailed
 from fila.replicas import snapshots as module
 from fila.replicas.entry import Kind, Unreadable, read_entry
 from fila.replicas.loading import find_snapshot, load_snapshot, open_replica
 from fila.replicas.log import LogUnavailable, Truncated
 from fila.replicas.memory import Fate, MemoryEngine
-from fila.replicas.owner import SteppedDown, take_over
+from fila.replicas.owner import take_over
 from fila.replicas.replica import MARK_KEY, HalfLoaded, Lost, Mark, Replica, read_mark
 from fila.replicas.snapshots import CURRENT_KEY, Current, is_due, read_current, read_manifest, trim, write_snapshot
 from fila.replicas.tail import Tail
@@ -220,6 +220,19 @@ def test_an_accepted_snapshot_that_the_log_refuses_does_not_count():
         assert read_current(world.store).first == manifest.first
 
     asyncio.run(play())
+
+
+@scenario
+async def test_accepting_a_snapshot_that_is_cancelled_leaves_the_owner_in_office(world):
+    """Whether it counts is decided before the next batch."""
+    manifest = await world.snapshot()
+    for _ in range(2):
+        accepting = asyncio.ensure_future(world.owner.accept(manifest))
+        await asyncio.sleep(0)
+        accepting.cancel()
+        await asyncio.gather(accepting, return_exceptions=True)
+    await world.put("more")
+    assert world.owner.ended is None
 
 
 @scenario
