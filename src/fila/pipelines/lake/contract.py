@@ -32,6 +32,8 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     partitions: tuple[str, ...] = ()
+    #: In what order the rows of a file are, if they are looked up by these columns.
+    order: tuple[str, ...] = ()
 
     @property
     def schema(self) -> T.StructType:
@@ -87,7 +89,11 @@ TABLES = {
         # New valid reports, by the day of their receipt. `problem` is null, or why the report was refused after all.
         Table(REPORTS, (*_DAY, *_REPORT, *_columns("problem", "string")), ("day",)),
         # Whom each post belongs to.
-        Table(POSTS, (*_columns("platform post_id affiliate_id", "string"), *_columns("run"))),
+        Table(
+            POSTS,
+            (*_columns("platform post_id affiliate_id", "string"), *_columns("run")),
+            order=("platform", "post_id"),
+        ),
         # New valid metrics, by the day of the run.
         Table(METRICS, (*_DAY, *_columns("platform post_id", "string"), *_TOLD), ("day",)),
         # Every attempt, by its day.

@@ -6,7 +6,7 @@ smaller one, does nothing. Our numbers are those of runs.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -27,6 +27,8 @@ _KEPT = {
     "delta.logRetentionDuration": "interval 60 days",
 }
 """Properties of every table."""
+_PAGE_ROWS = 2_000
+"""Of a table with an order: a row that is looked up costs a page. Parquet's own limit is 20,000."""
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated")
 """What Delta Lake counts of a merge, beside the rows that it only copied into another file."""
 
@@ -59,11 +61,14 @@ class Lake:
     def append(self, name: str, rows: DataFrame, run: int, note: str | None = None) -> None:
         """Add the rows of a run, unless that was done before."""
         table = TABLES[name]
-        writer = rows.select(*table.schema.names).write.format("delta").mode("append").options(**_KEPT)
+        rows = rows.select(*table.schema.names)
+        if table.order:
+            rows = rows.sortWithinPartitions(*table.order)
+        writer = rows.write.format("delta").mode("append").options(**_KEPT)
         writer = writer.option("txnAppId", _APP).option("txnVersion", run)
         if note is not None:
             writer = writer.option("userMetadata", note)
-        with self._committing(name):
+        with self._committing(name), self.paged(name):
             writer.partitionBy(*table.partitions).save(self.path(name))
 
     def note(self, name: str, text: str) -> None:
@@ -127,17 +132,24 @@ class Lake:
         if wanted and self.exists(name):
             self.spark.sql(f"ALTER TABLE delta.`{self.path(name)}` ADD COLUMNS ({wanted})")
 
-    @contextmanager
-    def _numbered(self, run: int) -> Iterator[None]:
+    def _numbered(self, run: int) -> AbstractContextManager[None]:
         """What SQL statements write is numbered by the session, not by an option."""
+        return self._set({f"{_TXN}AppId": _APP, f"{_TXN}Version": str(run)})
+
+    def paged(self, name: str) -> AbstractContextManager[None]:
+        """While files of this table are written."""
+        return self._set({"parquet.page.row.count.limit": str(_PAGE_ROWS)} if TABLES[name].order else {})
+
+    @contextmanager
+    def _set(self, settings: Mapping[str, str]) -> Iterator[None]:
         conf = self.spark.conf
-        conf.set(f"{_TXN}AppId", _APP)
-        conf.set(f"{_TXN}Version", str(run))
+        for key, value in settings.items():
+            conf.set(key, value)
         try:
             yield
         finally:
-            conf.unset(f"{_TXN}AppId")
-            conf.unset(f"{_TXN}Version")
+            for key in settings:
+                conf.unset(key)
 
     @contextmanager
     def _committing(self, name: str) -> Iterator[None]:

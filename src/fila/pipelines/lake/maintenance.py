@@ -51,5 +51,6 @@ def maintain(
 
 
 def _compact(lake: Lake, name: str) -> Maintained:
-    found = lake.spark.sql(f"OPTIMIZE delta.`{lake.path(name)}`").select("metrics.*").collect()[0]
+    with lake.paged(name):
+        found = lake.spark.sql(f"OPTIMIZE delta.`{lake.path(name)}`").select("metrics.*").collect()[0]
     return Maintained(name, found.numFilesRemoved, found.numFilesAdded)

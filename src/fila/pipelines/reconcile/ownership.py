@@ -1,13 +1,22 @@
 """A post belongs to the affiliate who reported it first, as in the API (`post_taken`).
 
 Reports of one run are ordered by receipt, then by the time they are of, then by id; those of earlier runs come first.
+Owners are kept for ever. A run reads those near the posts that it names (`ranges`).
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from fila.pipelines.reconcile import ranges
+
 _POST = ["platform", "post_id"]
 _MANY = 200_000
+
+
+def of_posts(posts: DataFrame, reports: DataFrame) -> DataFrame:
+    """The owners of the posts that these reports name."""
+    named = reports.select(*_POST)
+    return posts.where(ranges.near(named)).join(named.distinct(), _POST, "left_semi")
 
 
 def with_known_owner(reports: DataFrame, posts: DataFrame) -> DataFrame:

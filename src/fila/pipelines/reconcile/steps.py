@@ -5,7 +5,7 @@ whatever process. A step reads of history only what can still matter:
 - ids of reports, back to the oldest report that could be accepted now (`max_age_ms`, `max_skew_ms`);
 - metrics that were read within `max_age_ms`;
 - alerts within their window, and reports that are open, which have a partition of their own;
-- the owner of each post, narrow rows that are kept for ever.
+- the owners of the posts that new reports name: they are kept for ever, in the order of the posts.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -78,15 +78,21 @@ class Steps:
     def _clean_reports(self) -> None:
         """Valid reports that no run had, one for each id; then the posts that have an owner now."""
         self._say("cleaning reports")
-        received, posts = tables.valid(self._new(BRONZE), tables.reports()), self._before(POSTS)
+        received = tables.valid(self._new(BRONZE), tables.reports())
         fresh = self._unknown(tables.unique(received, tables.reports()), received)
-        known = self._new.keep(ownership.with_known_owner(fresh, posts))
+        owners = self._owners(received)
+        known = self._new.keep(ownership.with_known_owner(fresh, owners))
         problem = F.when(F.col("owner") != F.col("affiliate_id"), POST_TAKEN)
         reports = ownership.owned(known).withColumn(PROBLEM, problem)
         self._append(REPORTS, reports.withColumn("day", day_of(F.col(SUBMITTED))))
         post = ["platform", "post_id"]
         first = self._accepted().select(*post, "affiliate_id").dropDuplicates(post)
-        self._append(POSTS, first.join(posts.select(*post), post, "left_anti"))
+        self._append(POSTS, first.join(owners.select(*post), post, "left_anti"))
+
+    def _owners(self, received: DataFrame) -> DataFrame:
+        """Whose the posts were that new reports name."""
+        posts = self._before(POSTS)
+        return self._new.keep(ownership.of_posts(posts, received)) if self._lake.exists(POSTS) else posts
 
     def _unknown(self, reports: DataFrame, received: DataFrame) -> DataFrame:
         """Reports whose id no run knew."""
