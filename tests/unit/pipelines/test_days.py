@@ -41,8 +41,8 @@ def test_what_is_kept_does_not_grow_with_the_days():
     assert days[-1]["MATCHED"] == 199
 
 
-def rendered(days):
-    shown = page.Figures({"affiliates": 1, "alerts": 0}, statuses(3, 1))
+def rendered(days, **more):
+    shown = page.Figures({"affiliates": 1, "alerts": 0}, statuses(3, 1), **more)
     return page.render(shown, {}, {}, days, Intent(1, NOW_MS, "bulk"))
 
 
@@ -54,3 +54,10 @@ def test_one_day_is_no_trend_and_two_are_drawn():
     assert "matched, 2026-11-19: 75<" in text
     assert "overclaimed, 2026-11-19: 25<" in text
     assert "2026-11-18:" not in text
+
+
+def test_a_run_that_judged_nothing_has_no_empty_plot():
+    """As one that tries reports without metrics again, of which there still are none."""
+    nothing = "No report of this run could be held against a platform."
+    assert nothing in rendered([])
+    assert nothing not in rendered([], differences={0: 1})

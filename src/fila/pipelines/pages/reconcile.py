@@ -261,6 +261,8 @@ def _mixes(rows: Sequence[dict[str, Any]]) -> list[tuple[str, list[Part]]]:
 
 
 def _difference_plot(differences: dict[int, int]) -> str:
+    if not differences:
+        return "<p>No report of this run could be held against a platform.</p>"
     steps = range(-_REACH, _REACH)
     labels = [f"{step * _STEP_BP // 100} %" for step in steps]
     values = [float(differences.get(step, 0)) for step in steps]
