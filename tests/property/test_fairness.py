@@ -3,9 +3,12 @@
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fila.core import lane as lane_module
+from fila.core import packed
 from tests.support.scheduling import Rings, seqs
 
 DELIVERIES = 10_000
@@ -112,3 +115,45 @@ def test_a_quiet_key_waits_for_one_turn_at_most(quantum, noisy, warm_up):
     rings.take(warm_up)
     rings.push("quiet", 1)
     assert "quiet" in rings.take(quantum + 1)
+
+
+pushes = st.lists(
+    st.tuples(st.sampled_from("abcdefg"), st.integers(0, 2), st.integers(1, 12), st.integers(0, 40), st.booleans()),
+    max_size=40,
+)
+
+
+@given(pushes, quanta, st.dictionaries(st.sampled_from("abcdefg"), st.integers(1, 4)), st.integers(1, 4))
+def test_turns_taken_in_one_place_are_those_taken_one_by_one(pushes, quantum, weights, chunk):
+    """A selection takes plain turns in a loop of their own, but with a cap, here one that nothing reaches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed, "CHUNK", chunk)
+        patch.setattr(lane_module, "LONG", 3 * chunk)
+        patch.setattr(lane_module, "CHUNK", chunk)
+        together, apart = Rings(quantum), Rings(quantum)
+        for name, priority, count, limit, failed in pushes:
+            chosen = []
+            for rings, cap in ((together, None), (apart, 1 << 62)):
+                rings.push(name, count, weight=weights.get(name, 1), priority=priority)
+                for each in rings.keys.values():
+                    for waiting in each.lanes.values():
+                        waiting.pack()
+                selection = rings.drr.select(limit, cap=cap)
+                if failed:
+                    rings.drr.rollback(selection)
+                chosen.append((told(selection), standing(rings)))
+            assert chosen[0] == chosen[1]
+
+
+def told(selection):
+    return (
+        [(lane.key.name, lane.priority, seq, cost) for lane, seq, cost in selection.messages],
+        [(key.name, count) for key, count in selection.served],
+        [(key.name, deficit, ring) for key, deficit, ring in selection.before],
+    )
+
+
+def standing(rings):
+    drr = rings.drr
+    keys = [(key.name, key.ring, key.deficit, key.ready, key.head and key.head.priority) for key in drr.order()]
+    return keys, drr.round, drr.turns, drr._turns_left, drr._sparse_run

@@ -189,7 +189,7 @@ class FairKey:
         while room and (lane := self.head) is not None:
             room -= lane.take(out, room)
             if not (lane.fifo or lane.back or lane.packed):
-                self._retire(lane)
+                self.retire(lane)
         return wanted - room
 
     def _take_by_cost(self, out: list[Taken], budget: int, limit: int) -> int:
@@ -199,7 +199,7 @@ class FairKey:
             spent += self._take_one(lane, out)
             limit -= 1
             if not (lane.fifo or lane.back or lane.packed):
-                self._retire(lane)
+                self.retire(lane)
         return spent
 
     def _take_one(self, lane: Lane, out: list[Taken]) -> int:
@@ -250,7 +250,7 @@ class FairKey:
                 throttle.charge(count, cost)
             if not (lane.fifo or lane.back or lane.packed):
                 heappop(lanes)
-                self._retire(lane)
+                self.retire(lane)
             elif cap is not None and lane.oldest > cap:
                 heappop(lanes)
             else:
@@ -271,9 +271,10 @@ class FairKey:
         if led:
             self._wait_for_another(lane)
         if not len(lane):
-            self._retire(lane)
+            self.retire(lane)
 
-    def _retire(self, lane: Lane) -> None:
+    def retire(self, lane: Lane) -> None:
+        """One of the lanes holds nothing any more."""
         if self._several is None:
             self.head = None
         else:

@@ -184,10 +184,10 @@ class Lane:
         if end >= len(fifo):
             count = len(fifo) - first
             out += [(self, seq, 1) for seq in (fifo[first:] if first else fifo)]
-            self._clear()
+            self.clear()
         else:
             out += [(self, seq, 1) for seq in fifo[first:end]]
-            self._skip(end)
+            self.skip(end)
         return count
 
     def _take_merged(self, out: list["Taken"], count: int) -> int:
@@ -223,16 +223,18 @@ class Lane:
             return heappop(back)
         seq = fifo[self.first]
         if self.first + 1 == len(fifo):
-            self._clear()
+            self.clear()
         else:
-            self._skip(self.first + 1)
+            self.skip(self.first + 1)
         return seq
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """All that `fifo` held was taken."""
         del self.fifo[:]
         self.first = 0
 
-    def _skip(self, first: int) -> None:
+    def skip(self, first: int) -> None:
+        """The numbers before this position were taken."""
         if first > _WORTH_MOVING and 2 * first > len(self.fifo):
             del self.fifo[:first]
             first = 0
@@ -299,7 +301,7 @@ class Lane:
         start, end = bisect_left(fifo, min(seqs), self.first), bisect_right(fifo, max(seqs), self.first)
         fifo[start:end] = array("Q", [seq for seq in fifo[start:end] if seq not in seqs])
         if len(fifo) == self.first:
-            self._clear()
+            self.clear()
         if not seqs.isdisjoint(self.back):
             self.back = [seq for seq in self.back if seq not in seqs]
             heapify(self.back)

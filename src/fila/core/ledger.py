@@ -14,8 +14,10 @@ One message in `SAMPLE` is accounted for, because accounting for all would cost 
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from fila.core.fair_key import FairKey
 from fila.core.lane import Lane, Taken
@@ -25,6 +27,9 @@ SAMPLE = 32
 
 MAX_KEYS = 1000
 """Fairness keys of one queue of which the ledger knows; those that were not served for longest are forgotten first."""
+
+FEW_WAITS = 8
+"""Waits of a key that are kept as they are, before they are summed up."""
 
 MAX_STEPS = 2048
 """Changes that a timeline remembers. What lies before them counts as if it had been as on average."""
@@ -37,6 +42,8 @@ MAX_ASKED = 10_000
 
 MAX_SEGMENTS = 64
 """Stretches in which a throttle held a lane up that are remembered."""
+
+_NOBODY: Mapping[str, int] = MappingProxyType({})
 
 PARTS = ("delay", "retry", "no_consumer", "throttle", "fair_share")
 
@@ -118,15 +125,14 @@ class Holdups:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """One delivery's wait in nanoseconds, split up. The parts sum up to the whole."""
 
     whole: int
     delay: int = 0
     retry: int = 0
     no_consumer: int = 0
-    throttle: dict[str, int] = field(default_factory=dict)
+    throttle: Mapping[str, int] = _NOBODY
     fair_share: int = 0
 
 
@@ -174,8 +180,8 @@ class Ledger:
         self.idle = Timeline(now, on=True)
         """While no consumer had credit."""
         self.sums = WaitSums()
-        self._keys: OrderedDict[str, WaitSums | Wait] = OrderedDict()
-        """Of very many keys, most are forgotten after one wait: sums are made when somebody asks, or for the second."""
+        self._keys: OrderedDict[str, WaitSums | list[Wait]] = OrderedDict()
+        """Of very many keys, most are forgotten after a few waits: sums are made when somebody asks, or for more."""
         self._returned: dict[int, tuple[int, int]] = {}
         """When the wait of a message began and when it was ready, where that is not when it was enqueued."""
         self._skip = SAMPLE
@@ -196,10 +202,11 @@ class Ledger:
     def of_key(self, name: str) -> WaitSums | None:
         """The waits of a fairness key. The same object as long as the key is known."""
         known = self._keys.get(name)
-        if not isinstance(known, Wait):
+        if not isinstance(known, list):
             return known
         sums = self._keys[name] = WaitSums()
-        sums.add(known)
+        for wait in known:
+            sums.add(wait)
         return sums
 
     def came_back(self, seq: int, leased: int, ready: int) -> None:
@@ -266,11 +273,7 @@ class Ledger:
         began, ready = self._beginning(seq, now)
         before = ready - began
         idle = self.idle.between(ready, now)
-        throttle: dict[str, int] = {}
-        for start, end, key in lane.holdups.within(ready, now) if lane.holdups is not None else ():
-            ns = end - start - self.idle.between(start, end)
-            if ns > 0:
-                throttle[key] = throttle.get(key, 0) + ns
+        throttle = self._throttled(lane.holdups, ready, now) if lane.holdups is not None else _NOBODY
         return Wait(
             whole=now - began,
             delay=0 if came_back else before,
@@ -279,6 +282,15 @@ class Ledger:
             throttle=throttle,
             fair_share=max(0, now - ready - idle - sum(throttle.values())),
         )
+
+    def _throttled(self, holdups: Holdups, ready: int, now: int) -> Mapping[str, int]:
+        """For how long each throttle held a message up while a consumer had credit."""
+        found: dict[str, int] = {}
+        for start, end, key in holdups.within(ready, now):
+            ns = end - start - self.idle.between(start, end)
+            if ns > 0:
+                found[key] = found.get(key, 0) + ns
+        return found
 
     def held_up(self, lane: Lane, seq: int, now: int) -> int:
         """For how long throttles held up a message that is delivered now, whether or not a consumer had credit."""
@@ -294,11 +306,16 @@ class Ledger:
         return began, min(max(began, ready), now)
 
     def _add_to_key(self, name: str, wait: Wait) -> None:
-        sums = self.of_key(name)
-        if sums is not None:
-            sums.add(wait)
-            self._keys.move_to_end(name)
+        known = self._keys.get(name)
+        if known is None:
+            self._keys[name] = [wait]
+            if len(self._keys) > MAX_KEYS:
+                self._keys.popitem(last=False)
             return
-        self._keys[name] = wait
-        if len(self._keys) > MAX_KEYS:
-            self._keys.popitem(last=False)
+        self._keys.move_to_end(name)
+        if isinstance(known, WaitSums):
+            known.add(wait)
+            return
+        known.append(wait)
+        if len(known) == FEW_WAITS:
+            self.of_key(name)

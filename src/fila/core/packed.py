@@ -87,6 +87,12 @@ class Packed:
 
     def take(self, count: int) -> "array[int]":
         """Remove and return the oldest, at most `count`. Afterwards all may be gone."""
+        head = self._head
+        if 0 < count < len(head):
+            taken = head[: -count - 1 : -1]
+            del head[-count:]
+            self.size -= count
+            return taken
         taken = array("Q")
         while count > 0 and self._head:
             head = self._head

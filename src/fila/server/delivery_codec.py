@@ -88,7 +88,7 @@ _TOGETHER = 64
 
 
 class DeliveryWriter:
-    """Writes the messages of one lease, or of none: what they have in common is encoded once."""
+    """Writes messages of one queue that one lease holds, or none: what they have in common is encoded once."""
 
     def __init__(
         self,
@@ -111,6 +111,9 @@ class DeliveryWriter:
             self._lease_bytes = len(lease)
             self._common = lease + _STAMPS + _LEASED_AT + _timestamp(leased_at) + _ENQUEUED_AT
         self._fixed_bytes = len(_ID) + 36 + len(self._common) + _TIMESTAMP_BYTES
+        self._around: dict[int, tuple[bytes, bytes]] = {}
+        """What stands before and behind a fairness key, by its length and the priority; of messages with `_head`"""
+        self._head = _NO_HEAD
 
     def write(self, messages: list[tuple[int, Lane, bytes]], parts: list[bytes]) -> None:
         """Append messages of a response, each with tag and length: sequence number, lane, record."""
@@ -120,13 +123,18 @@ class DeliveryWriter:
     def _pieces(self, messages: list[tuple[int, Lane, bytes]]) -> list[bytes]:
         parts: list[bytes] = []
         attempts, ascii_id, common, fixed_bytes = self._attempts, self._ascii_id, self._common, self._fixed_bytes
-        lease_bytes, last, head, usual = self._lease_bytes, None, _NO_HEAD, b""
-        isolation = self._isolation
+        lease_bytes, last, head, usual = self._lease_bytes, None, self._head, b""
+        isolation, around = self._isolation, self._around
         for seq, lane, record in messages:
             if lane is not last or not record.startswith(head):  # a few of each tenant follow each other
                 if not record.startswith(head):
-                    head = codec.head_of(record)
-                last, usual = lane, _metadata(lane, head, lease_bytes)
+                    self._head = head = codec.head_of(record)
+                    around.clear()
+                last, key = lane, keys.fairness_key(lane.behind)
+                pair = around.get(alike := len(key) << 8 | lane.priority)
+                if pair is None:
+                    pair = around[alike] = _around_key(lane.before, lane.priority, head, len(key), lease_bytes)
+                usual = pair[0] + key + pair[1]
             metadata = usual
             if isolation or (attempts and seq in attempts):
                 tried = b"\x20" + write_varint(attempts.get(seq, 0)) + self._write_death(seq) + isolation

@@ -80,7 +80,8 @@ def joined(parts: KeyParts) -> bytes:
 
 def fairness_key(behind: bytes) -> bytes:
     """The fairness key in what stands behind the numbers of a lane's messages, in UTF-8."""
-    return behind[:_LANE_END].replace(b"\x00\xff", b"\x00")
+    key = behind[:_LANE_END]
+    return key.replace(b"\x00\xff", b"\x00") if b"\x00" in key else key
 
 
 def parted(lane: bytes) -> KeyParts:

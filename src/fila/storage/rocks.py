@@ -58,6 +58,7 @@ from fila.storage.base import Batch, Family, Notice, StoreSizes
 from fila.storage.folder import Folder
 from fila.storage.format import FORMAT, ROCKSDB, note_format
 from fila.storage.migration import Progress, migrate
+from fila.storage.order import positions_in_order
 from fila.storage.reclaim import L0_FILES, Reclaim
 from fila.storage.room import HEADROOM, Room
 from fila.storage.walk import WORTH_A_WALK, read_in_order
@@ -199,13 +200,19 @@ class RocksStorage:
             source = self._families[family]
             if len(keys) < WORTH_A_WALK:
                 return cast("list[bytes | None]", source.get(list(keys)))
-            if all(map(lt, keys, islice(keys, 1, None))):
-                return read_in_order(source, keys)
-            ordered = sorted(keys)  # of runs that are in order, which a set would lose
-            if not all(map(lt, ordered, islice(ordered, 1, None))):
-                ordered = sorted(set(keys))
-            found = dict(zip(ordered, read_in_order(source, ordered), strict=True))
-            return [found[key] for key in keys]
+            positions = positions_in_order(keys)
+            ordered = keys if positions is None else [keys[at] for at in positions]
+            if not all(map(lt, ordered, islice(ordered, 1, None))):  # one is wanted twice
+                once = sorted(set(keys))
+                found = dict(zip(once, read_in_order(source, once), strict=True))
+                return [found[key] for key in keys]
+            values = read_in_order(source, ordered)
+            if positions is None:
+                return values
+            wanted: list[bytes | None] = [None] * len(keys)
+            for at, value in zip(positions, values, strict=True):
+                wanted[at] = value
+            return wanted
         except Exception as cause:
             raise self._unreadable(cause) from cause
 
