@@ -1326,7 +1326,7 @@ class BrokerMachine(RuleBasedStateMachine):
         found = {}
         for name, queue in self.driver.state.queues.items():
             for line in queue.drr.lines.all():
-                called = {key.name for key in queue.keys.values() if line in key.called}
+                called = {key.name for key in queue.keys.values() if line in key.special.called}
                 assert len(called) == line.called, "a place is kept for keys that have messages"
                 found[name, line.throttle.name] = called | {key.name for key in line.keys}
         return found

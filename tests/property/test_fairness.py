@@ -3,12 +3,10 @@
 from collections import Counter
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fila.core import lane as lane_module
-from fila.core import packed
+from tests.support.packing import chunks_of
 from tests.support.scheduling import Rings, seqs
 
 DELIVERIES = 10_000
@@ -126,10 +124,7 @@ pushes = st.lists(
 @given(pushes, quanta, st.dictionaries(st.sampled_from("abcdefg"), st.integers(1, 4)), st.integers(1, 4))
 def test_turns_taken_in_one_place_are_those_taken_one_by_one(pushes, quantum, weights, chunk):
     """A selection takes plain turns in a loop of their own, but with a cap, here one that nothing reaches."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "CHUNK", chunk)
-        patch.setattr(lane_module, "LONG", 3 * chunk)
-        patch.setattr(lane_module, "CHUNK", chunk)
+    with chunks_of(chunk):
         together, apart = Rings(quantum), Rings(quantum)
         for name, priority, count, limit, failed in pushes:
             chosen = []

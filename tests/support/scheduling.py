@@ -6,7 +6,7 @@ from typing import Any
 
 from fila.core.drr import Drr, Selection
 from fila.core.fair_key import FairKey
-from fila.core.lane import Lane, Taken
+from fila.core.lane import Lane, Taken, new_lane
 from fila.core.lines import Line, Lines
 from fila.core.throttle import Limit, ThrottleManager
 
@@ -59,7 +59,7 @@ class Rings:
         if weight is not None:
             key.weight = weight
         found = self.throttles.find_all(sorted(throttles))
-        return key.lanes.get((priority, found)) or Lane(key, priority, (b"", f"{name}/{priority}".encode()), found)
+        return key.lanes.get((priority, found)) or new_lane(key, priority, (b"", f"{name}/{priority}".encode()), found)
 
     def make(self, name: str, weight: int, priority: int, throttles: Iterable[str]) -> tuple[int, Lane]:
         """A message that does not wait yet: its sequence number and its lane."""
@@ -109,7 +109,7 @@ class Rings:
                     key.ring,
                     key.weight,
                     key.ready,
-                    dict(key.costs or {}),
+                    dict(key.special.costs or {}),
                     key.head and key.head.priority,
                 )
                 for key in self.keys.values()
@@ -121,7 +121,7 @@ class Rings:
             "parked": self.drr.parked,
             "waiting": {line.throttle.name: standing(line) for line in self.drr.lines.all()},
             "passed": {throttle.name: throttle.figures(self.now) for throttle in self.throttles._known.values()},
-            "shut": {key.name: (key.shut, key.throttled) for key in self.keys.values()},
+            "shut": {key.name: (key.special.shut, key.special.throttled) for key in self.keys.values()},
         }
 
 

@@ -175,7 +175,7 @@ def _plan_messages(tick: Tick, command: Enqueue) -> Sequence[EnqueueResult]:
                 others[seq] = full
                 continue
             on_terms = special.get(message.header_bytes, USUAL) if special else USUAL
-            if not lane.fifo:
+            if not (lane.fifo or lane.first):
                 lane = cache.again(message.header_bytes, lane)
         weight, cost, head, delay_ms = on_terms
         if traced:

@@ -312,7 +312,7 @@ def _own_ahead(found: Found) -> list[tuple[Lane, int]]:
 
 def _cost_of(lane: Lane, count: int, sample: int) -> float:
     """What the oldest messages of a lane cost, by the first so many of them."""
-    costs = lane.key.costs
+    costs = lane.key.special.costs
     if not costs or not count:
         return count
     seqs = lane.between(0, NEVER, min(count, sample))

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from fila.core.fair_key import FairKey
-from fila.core.lane import Lane, LaneId, lane_id
+from fila.core.lane import Lane, LaneId, lane_id, new_lane
 from fila.core.throttle import ThrottleManager
 from fila.storage import codec, keys
 
@@ -137,4 +137,4 @@ class LaneCache:
 
     def _make(self, owner: FairKey, priority: int, throttle_keys: tuple[str, ...]) -> Lane:
         throttles = self._throttles.find_all(throttle_keys) if throttle_keys else ()
-        return Lane(owner, priority, keys.lane(self._queue, owner.name, priority), throttles)
+        return new_lane(owner, priority, keys.lane(self._queue, owner.name, priority), throttles)

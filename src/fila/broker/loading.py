@@ -195,7 +195,7 @@ class Loading:
             is_apart = seq in held or seq in due or seq in suspicion
             if (
                 plain is not None
-                and plain.fifo
+                and (plain.fifo or plain.first)
                 and plain.key.weight == 1
                 and plain.key not in weighed
                 and value.startswith(usual)

@@ -281,14 +281,16 @@ class QueueState:
         late: dict[Lane, list[int]] = {}
         for lane, seq in zip(lanes, seqs, strict=True):
             fifo = lane.fifo
-            if not fifo:
+            if not (fifo or lane.first):
                 key = lane.key
                 self.know(key)
                 key.push(lane, seq)
                 if key.ring <= PARKED:
                     self.drr.activate(key)
-            elif fifo[-1] < seq:
+            elif fifo and fifo[-1] < seq:
                 fifo.append(seq)
+            elif not fifo and lane.first < seq:
+                lane.push(seq)
             else:
                 late.setdefault(lane, []).append(seq)
         if seqs:  # one lane, as by chance: one that grows has its turn soon

@@ -197,7 +197,7 @@ class _Totals:
         if oldest is not None:
             self.weight += key.weight
             self.oldest = min(self.oldest or oldest, oldest)
-        if key.throttled:
+        if key.special.throttled:
             for lane in key.lanes.values():
                 self.throttles.update(dict.fromkeys(lane.throttles))
                 if lane.gate is not None:

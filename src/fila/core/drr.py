@@ -147,7 +147,7 @@ class Drr:
             if not ring:
                 break
             key = ring[0]
-            if cap is None and key.head is not None and not key.throttled:
+            if cap is None and key.head is not None and key.is_plain:
                 left = self._take_plain(chosen, limit)
                 if left < limit:
                     limit, unserved = left, 0
@@ -174,11 +174,12 @@ class Drr:
             else:
                 if deficit > 0:
                     taken = len(messages)
-                    if key.throttled:
+                    throttled = key.special.throttled
+                    if throttled:
                         trace.note(key)
-                    if key.throttled or capped:
+                    if throttled or capped:
                         deficit -= key.take_admitted(messages, deficit, limit, admit, cap)
-                    elif len(backlogged) == 1 and not (sparse or key.costs):
+                    elif len(backlogged) == 1 and not (sparse or key.special.costs):
                         deficit = self._take_turns(key, messages, deficit, limit)
                     else:
                         deficit -= key.take(messages, deficit, limit)
@@ -204,7 +205,7 @@ class Drr:
                         break
                     aside.append((ring, ring.popleft()))
                     continue
-            if key.called:
+            if key.special.called:
                 self._after_turn(key, chosen, now, served, spent=deficit <= 0)
             if unserved and unserved >= len(backlogged):
                 unserved = 0
@@ -310,11 +311,11 @@ class Drr:
             is_sparse = bool(sparse) and (sparse_run < SPARSE_RUN or not backlogged)
             key = sparse[0] if is_sparse else backlogged[0]
             count, lane = key.deficit, key.head
-            if not 0 < count <= limit or lane is None or key.throttled or key.costs or key.called:
+            if not 0 < count <= limit or lane is None or not key.is_plain:
                 break
             fifo, packed = lane.fifo, lane.packed
             end = lane.first + count
-            if lane.back or (packed.size <= count if packed is not None else end > len(fifo)):
+            if not fifo or lane.back or (packed.size <= count if packed is not None else end > len(fifo)):
                 break
             if key.mark != epoch:
                 key.mark = epoch

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING
 
-from fila.core.lane import Lane, LaneId, Overflow, Taken
+from fila.core.lane import Lane, LaneId, Overflow, Taken, ThrottledLane
 from fila.core.throttle import Throttle
 
 if TYPE_CHECKING:
@@ -28,13 +28,32 @@ Standing = tuple[tuple["Line", ...], dict[Throttle, int], list[tuple[Lane, "Line
 """All that a key has to do with throttles: `called`, `tickets`, and the lanes with their gates and needs."""
 
 
+class Special:
+    """What few keys have: lanes with throttles, or messages whose cost is not 1. The others need no memory for it."""
+
+    __slots__ = ("called", "costs", "shut", "throttled", "tickets")
+
+    def __init__(self) -> None:
+        self.throttled = 0
+        """How many of the lanes have throttles."""
+        self.shut = 0
+        """How many of the lanes wait for one of theirs."""
+        self.costs: dict[int, int] | None = None
+        """Of the waiting messages whose cost is not 1, once there was one."""
+        # The rest belongs to the scheduler.
+        self.called: tuple[Line, ...] = ()
+        self.tickets: dict[Throttle, int] | None = None
+
+
+_USUAL = Special()
+"""Of all others. Never changed."""
+
+
 class FairKey:
     """One tenant of one queue: its lanes, its share, and where it stands in the scheduler's rounds."""
 
     __slots__ = (
         "_several",
-        "called",
-        "costs",
         "deficit",
         "delivered",
         "head",
@@ -42,9 +61,7 @@ class FairKey:
         "name",
         "outside_lanes",
         "ring",
-        "shut",
-        "throttled",
-        "tickets",
+        "special",
         "weight",
     )
 
@@ -55,12 +72,8 @@ class FairKey:
         """The first of the lanes: of those that hold messages, the one with the lowest priority number."""
         self._several: dict[LaneId, Lane] | None = None
         """All of them in their order, while there are others. Nearly every key has one, and there may be many keys."""
-        self.throttled = 0
-        """How many of the lanes have throttles."""
-        self.shut = 0
-        """How many of the lanes wait for one of theirs."""
-        self.costs: dict[int, int] | None = None
-        """Of the waiting messages whose cost is not 1, once there was one."""
+        self.special = _USUAL
+        """To be read. What is changed is the key's `own`."""
         self.outside_lanes = 0
         """How many messages exist that are not in the lanes: delayed, leased, or waiting as suspects."""
         self.delivered = 0
@@ -68,8 +81,19 @@ class FairKey:
         self.deficit = 0
         self.ring = 0
         self.mark = 0
-        self.called: tuple[Line, ...] = ()
-        self.tickets: dict[Throttle, int] | None = None
+
+    @property
+    def own(self) -> Special:
+        """What is special about this key, to be changed."""
+        if self.special is _USUAL:
+            self.special = Special()
+        return self.special
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has no lane with throttles and no message whose cost is not 1."""
+        special = self.special
+        return special is _USUAL or not (special.throttled or special.costs or special.called)
 
     @property
     def lanes(self) -> Mapping[LaneId, Lane]:
@@ -111,18 +135,19 @@ class FairKey:
 
     def cost(self, seq: int) -> int:
         """What a waiting message costs."""
-        return self.costs.get(seq, 1) if self.costs else 1
+        costs = self.special.costs
+        return costs.get(seq, 1) if costs else 1
 
     @property
     def blocked(self) -> bool:
         """Whether throttles hold up all that waits."""
-        return self.shut == len(self.lanes)
+        return self.special.shut == len(self.lanes)
 
     def push(self, lane: Lane, seq: int, cost: int = 1) -> None:
         """Add a message to one of this key's lanes."""
         if self.head is None and cost == 1 and not lane.throttles:
             self.head = lane
-            lane.fifo.append(seq)
+            lane.push(seq)
             return
         held = self._registered(lane)
         if isinstance(held, Overflow):
@@ -130,9 +155,10 @@ class FairKey:
         leads = held.gate is not None and seq < held.oldest
         held.push(seq)
         if cost != 1:
-            if self.costs is None:
-                self.costs = {}
-            self.costs[seq] = cost
+            own = self.own
+            if own.costs is None:
+                own.costs = {}
+            own.costs[seq] = cost
         if leads:
             self._wait_for_another(held)
 
@@ -162,7 +188,7 @@ class FairKey:
     def _overflow(self, lane: Lane) -> Lane | None:
         # While an overflow holds messages all others go there too: one of the same throttles may be among them.
         held = self.find((lane.priority, None))
-        if held is None and self.throttled >= MAX_LANES:
+        if held is None and self.special.throttled >= MAX_LANES:
             held = self._register(Overflow(self, lane.priority))
         return held
 
@@ -174,7 +200,8 @@ class FairKey:
             self._several = dict(sorted(lanes.items(), key=lambda item: item[0][0]))
             if lane.priority < self.head.priority:
                 self.head = lane
-        self.throttled += bool(lane.throttles) or isinstance(lane, Overflow)
+        if isinstance(lane, ThrottledLane):
+            self.own.throttled += _is_limited(lane)
         return lane
 
     def take(self, out: list[Taken], budget: int, limit: int) -> int:
@@ -183,12 +210,12 @@ class FairKey:
         For keys without throttles. The last message may cost more than is left; the returned spending then exceeds the
         budget, and the scheduler keeps the difference as a debt.
         """
-        if self.costs:
+        if self.special.costs:
             return self._take_by_cost(out, budget, limit)
         room = wanted = min(budget, limit)
         while room and (lane := self.head) is not None:
             room -= lane.take(out, room)
-            if not (lane.fifo or lane.back or lane.packed):
+            if not (lane.fifo or lane.first or lane.back or lane.packed):
                 self.retire(lane)
         return wanted - room
 
@@ -198,7 +225,7 @@ class FairKey:
             lane = self.head
             spent += self._take_one(lane, out)
             limit -= 1
-            if not (lane.fifo or lane.back or lane.packed):
+            if not (lane.fifo or lane.first or lane.back or lane.packed):
                 self.retire(lane)
         return spent
 
@@ -206,13 +233,14 @@ class FairKey:
         """Returns what it cost."""
         lane.take(out, 1)
         owner, seq, _ = out[-1]
-        cost = self.costs.pop(seq, 1) if self.costs else 1
+        costs = self.special.costs
+        cost = costs.pop(seq, 1) if costs else 1
         out[-1] = (owner, seq, cost)
         return cost
 
     def is_within(self, cap: int) -> bool:
         """Whether all that waits is known to be no newer than `cap`."""
-        return all(not lane.back and lane.fifo[-1] <= cap for lane in self.lanes.values())
+        return all(not lane.back and lane.newest <= cap for lane in self.lanes.values())
 
     def reaches(self, cap: int) -> bool:
         """Whether something may be tried that is no newer than `cap`."""
@@ -235,7 +263,7 @@ class FairKey:
             if not count:
                 heappop(lanes)
                 continue
-            if self.costs or isinstance(lane, Overflow):
+            if self.special.costs or isinstance(lane, Overflow):
                 count = 1
                 spent += self._take_one(lane, out)
             else:
@@ -248,7 +276,7 @@ class FairKey:
             limit -= count
             for throttle in throttles:
                 throttle.charge(count, cost)
-            if not (lane.fifo or lane.back or lane.packed):
+            if not (lane.fifo or lane.first or lane.back or lane.packed):
                 heappop(lanes)
                 self.retire(lane)
             elif cap is not None and lane.oldest > cap:
@@ -265,9 +293,9 @@ class FairKey:
         """Take messages out of one of this key's lanes."""
         led = lane.gate is not None and lane.oldest in seqs
         lane.remove(seqs)
-        if self.costs:
+        if costs := self.special.costs:
             for seq in seqs:
-                self.costs.pop(seq, None)
+                costs.pop(seq, None)
         if led:
             self._wait_for_another(lane)
         if not len(lane):
@@ -282,17 +310,20 @@ class FairKey:
             self.head = next(iter(self._several.values()))
             if len(self._several) == 1:
                 self._several = None
-        self.throttled -= bool(lane.throttles) or isinstance(lane, Overflow)
+        if isinstance(lane, ThrottledLane):
+            self.own.throttled -= _is_limited(lane)
 
     def shut_off(self, lane: Lane, gate: "Line", need: int) -> None:
         """Make a lane wait at a gate, for a message of some cost."""
+        assert isinstance(lane, ThrottledLane), "no other waits for a throttle"
         lane.gate, lane.need = gate, need
-        self.shut += 1
+        self.own.shut += 1
 
     def open(self, lane: Lane) -> None:
         """Let a lane be tried again."""
+        assert isinstance(lane, ThrottledLane), "no other waits for a throttle"
         lane.gate = None
-        self.shut -= 1
+        self.own.shut -= 1
 
     def _wait_for_another(self, lane: Lane) -> None:
         """The first message of a lane that waits at a gate is another one: it needs what that costs from now on.
@@ -300,7 +331,7 @@ class FairKey:
         The overflow is tried again instead, for its messages have throttles of their own.
         """
         gate = lane.gate
-        assert gate is not None
+        assert isinstance(lane, ThrottledLane) and gate is not None
         if not len(lane) or isinstance(lane, Overflow):
             self.open(lane)
         elif (need := self.cost(lane.oldest)) != lane.need:
@@ -315,24 +346,36 @@ class FairKey:
 
     def standing(self) -> Standing:
         """What `restore` needs to undo all that happens to this key at its throttles from now on."""
-        return self.called, dict(self.tickets or {}), [(lane, lane.gate, lane.need) for lane in self.lanes.values()]
+        special = self.special
+        lanes = [(lane, lane.gate, lane.need) for lane in self.lanes.values()]
+        return special.called, dict(special.tickets or {}), lanes
 
     def reopen(self, standing: Standing) -> None:
         """Have the lanes again that there were when `standing` was made, all of them open."""
         lanes = [lane for lane, _, _ in standing[2]]
         for lane in lanes:
-            lane.gate = None
+            if isinstance(lane, ThrottledLane):
+                lane.gate = None
         self._several = {lane.id: lane for lane in lanes} if len(lanes) > 1 else None
         self.head = lanes[0] if lanes else None
-        self.throttled = sum(bool(lane.throttles) or isinstance(lane, Overflow) for lane in lanes)
-        self.shut = 0
+        own = self.own
+        own.throttled, own.shut = sum(map(_is_limited, lanes)), 0
 
     def restore(self, standing: Standing) -> None:
         """Undo the rest, once the lanes hold again what they held."""
-        self.called, self.tickets, lanes = standing
+        own = self.own
+        own.called, own.tickets, lanes = standing
         for lane, gate, need in lanes:
-            lane.gate, lane.need = gate, need
-            self.shut += gate is not None
+            if isinstance(lane, ThrottledLane):
+                lane.gate, lane.need = gate, need
+                own.shut += gate is not None
+
+
+def _is_limited(lane: Lane) -> bool:
+    """Whether throttles may hold up some of it. The suspects of a lane without throttles are in one that has room for
+    them.
+    """
+    return bool(lane.throttles) or isinstance(lane, Overflow)
 
 
 def _next_of(lanes: list[tuple[int, int, int, Lane]], priority: int) -> int | None:

@@ -8,6 +8,7 @@ may wait too, with a few messages each, so a key and its lane are small, and the
 Rules of this file:
 - inside one lane, a lower sequence number goes first, also for messages that come back: a retried or delayed message
   takes its old position again, before and after a restart alike;
+- a number is at least 1. One that waits alone has no array to itself, as long as its lane never held two at a time;
 - in a long lane all but the newest numbers are packed (`packed.py`). While some are, `fifo` is not empty: the newest
   number is found there;
 - messages with too many different sets of throttles share one lane for each priority, the overflow. Only there can a
@@ -46,49 +47,57 @@ LONG = 3 * CHUNK
 """More numbers than this side by side are packed, but for the newest."""
 
 
+NONE = array("Q")
+"""Never changed."""
+
+
 class Lane:
-    """The waiting messages of one fairness key that share a priority and a set of throttles."""
+    """The waiting messages of one fairness key that share a priority and have no throttles.
 
-    __slots__ = (
-        "back",
-        "before",
-        "behind",
-        "fifo",
-        "first",
-        "gate",
-        "holdups",
-        "key",
-        "need",
-        "packed",
-        "priority",
-        "throttles",
-    )
+    It has a position for all that a lane with throttles has, but no memory.
+    """
 
-    def __init__(
-        self, key: "FairKey", priority: int, key_parts: tuple[bytes, bytes], throttles: tuple[Throttle, ...] = ()
-    ) -> None:
+    __slots__ = ("back", "before", "behind", "fifo", "first", "key", "packed", "priority")
+
+    throttles: tuple[Throttle, ...] = ()
+    gate: "Line | None" = None
+    """Where the lane waits for one of its throttles; None while it may be tried."""
+    need = 1
+    """What the message costs for which it waits."""
+    holdups: "Holdups | None" = None
+    """When throttles held it up, for the ledger."""
+
+    def __init__(self, key: "FairKey", priority: int, key_parts: tuple[bytes, bytes]) -> None:
         self.key = key
         self.priority = priority
         self.before, self.behind = key_parts
         """Where the store keeps the lane's messages: what stands before their numbers, and what behind."""
-        self.throttles = throttles
-        self.fifo = array("Q")
-        """In order, from `first` on. Empty when there are none."""
+        self.fifo = NONE
+        """In order, from `first` on. Empty when there are none; `NONE` until the lane holds two at a time."""
         self.first = 0
+        """Where the oldest stands in `fifo`. While that is `NONE`, the only message itself; 0 when there is none."""
         self.packed: Packed | None = None
         """Older ones than those in `fifo`; None when there are none"""
         self.back: list[int] | tuple[()] = ()
         """Those that came back into the middle, as a heap."""
-        self.gate: Line | None = None
-        """Where the lane waits for one of its throttles; None while it may be tried."""
-        self.need = 1
-        """What the message costs for which it waits."""
-        self.holdups: Holdups | None = None
-        """When throttles held it up, for the ledger."""
 
     def __len__(self) -> int:
-        count = len(self.fifo) - self.first + len(self.back)
+        fifo, first = self.numbers
+        count = len(fifo) - first + len(self.back)
         return count + self.packed.size if self.packed is not None else count
+
+    @property
+    def numbers(self) -> tuple["array[int]", int]:
+        """What `fifo` and `first` are, or would be."""
+        if self.fifo is not NONE:
+            return self.fifo, self.first
+        return (array("Q", (self.first,)) if self.first else NONE), 0
+
+    def _unfold(self) -> "array[int]":
+        """Have an array to change."""
+        if self.fifo is NONE:
+            self.fifo, self.first = array("Q", (self.first,) if self.first else ()), 0
+        return self.fifo
 
     @property
     def id(self) -> LaneId:
@@ -103,12 +112,14 @@ class Lane:
         fifo, back = self.fifo, self.back
         if self.packed is not None:
             oldest = self.packed.oldest
-            return min(oldest, back[0]) if back else oldest
-        return back[0] if back and (not fifo or back[0] < fifo[self.first]) else fifo[self.first]
+        else:
+            oldest = fifo[self.first] if fifo else self.first
+        return min(oldest or back[0], back[0]) if back else oldest
 
     @property
     def newest(self) -> int:
-        return max(*self.back, self.fifo[-1] if self.fifo else 0) if self.back else self.fifo[-1]
+        newest = self.fifo[-1] if self.fifo else self.first
+        return max(*self.back, newest) if self.back else newest
 
     def throttles_of(self, _seq: int) -> tuple[Throttle, ...]:
         """The throttles of one of the messages."""
@@ -121,7 +132,10 @@ class Lane:
 
     def push(self, seq: int) -> None:
         """Add a message: at the end when it is new, at its old position when it comes back."""
-        fifo = self.fifo
+        if self.fifo is NONE and not self.first:
+            self.first = seq
+            return
+        fifo = self._unfold()
         if not fifo or seq > fifo[-1]:
             fifo.append(seq)
             self.pack()
@@ -142,7 +156,10 @@ class Lane:
         """Add messages, in order. Those that have just come go to the end; others take their positions among those that
         wait, which costs what lies behind it.
         """
-        fifo = self.fifo
+        if self.fifo is NONE and not self.first and len(seqs) == 1:
+            self.first = seqs[0]
+            return
+        fifo = self._unfold()
         if not fifo or fifo[-1] < seqs[0]:
             fifo.extend(seqs)
             self.pack()
@@ -180,6 +197,12 @@ class Lane:
             return self._take_merged(out, count)
         if self.packed is not None:
             return self._take_packed(out, count)
+        if fifo is NONE:
+            count = min(count, 1 if first else 0)
+            if count:
+                out.append((self, first, 1))
+                self.first = 0
+            return count
         end = first + count
         if end >= len(fifo):
             count = len(fifo) - first
@@ -216,7 +239,7 @@ class Lane:
         return seqs
 
     def _pop(self) -> int:
-        fifo, back = self.fifo, self.back
+        fifo, back = self._unfold(), self.back
         if self.packed is not None:
             return heappop(back) if back and back[0] < self.packed.oldest else self._unpack(1)[0]
         if back and (not fifo or back[0] < fifo[self.first]):
@@ -248,23 +271,26 @@ class Lane:
             return 1
         if self.packed is not None:
             return min(most, self.packed.run(before))
-        return min(most, bisect_right(self.fifo, before, self.first) - self.first)
+        fifo, first = self.numbers
+        return min(most, bisect_right(fifo, before, first) - first)
 
     def waiting(self) -> list[int]:
         """All waiting messages, oldest first."""
-        return sorted([*(self.packed or ()), *self.fifo[self.first :], *self.back])
+        fifo, first = self.numbers
+        return sorted([*(self.packed or ()), *fifo[first:], *self.back])
 
     def holds(self, seq: int) -> bool:
         """Whether a message waits here."""
-        fifo = self.fifo
-        at = bisect_left(fifo, seq, self.first)
+        fifo, first = self.numbers
+        at = bisect_left(fifo, seq, first)
         if (at < len(fifo) and fifo[at] == seq) or seq in self.back:
             return True
         return self.packed is not None and self.packed.holds(seq)
 
     def older(self, seq: int) -> int:
         """How many of the waiting messages are older than one."""
-        found = bisect_left(self.fifo, seq, self.first) - self.first + sum(back < seq for back in self.back)
+        fifo, first = self.numbers
+        found = bisect_left(fifo, seq, first) - first + sum(back < seq for back in self.back)
         return found + self.packed.older(seq) if self.packed is not None else found
 
     def between(self, low: int, high: int, count: int, *, newest: bool = False) -> list[int]:
@@ -274,8 +300,8 @@ class Lane:
         return sorted([*found, *back], reverse=newest)[:count] if back else found
 
     def _between(self, low: int, high: int, count: int, *, newest: bool) -> list[int]:
-        fifo, packed = self.fifo, self.packed
-        start, end = bisect_left(fifo, low, self.first), bisect_right(fifo, high, self.first)
+        (fifo, first), packed = self.numbers, self.packed
+        start, end = bisect_left(fifo, low, first), bisect_right(fifo, high, first)
         if newest:
             found = fifo[max(start, end - count) : end].tolist()[::-1]
             if packed is not None and len(found) < count:
@@ -286,6 +312,7 @@ class Lane:
 
     def remove(self, seqs: set[int]) -> None:
         """Take messages out that wait here. Costs what lies behind the first of them."""
+        self._unfold()
         if self.packed is not None:
             self.packed.remove(seqs)
             if not self.packed.size:
@@ -307,17 +334,39 @@ class Lane:
             heapify(self.back)
 
 
+class ThrottledLane(Lane):
+    """The waiting messages of one fairness key that share a priority and a set of throttles."""
+
+    __slots__ = ("gate", "holdups", "need", "throttles")
+
+    def __init__(
+        self, key: "FairKey", priority: int, key_parts: tuple[bytes, bytes], throttles: tuple[Throttle, ...]
+    ) -> None:
+        super().__init__(key, priority, key_parts)
+        self.throttles = throttles
+        self.gate: Line | None = None
+        self.need = 1
+        self.holdups: Holdups | None = None
+
+
+def new_lane(
+    key: "FairKey", priority: int, key_parts: tuple[bytes, bytes], throttles: tuple[Throttle, ...] = ()
+) -> Lane:
+    """A lane with throttles, or one without."""
+    return ThrottledLane(key, priority, key_parts, throttles) if throttles else Lane(key, priority, key_parts)
+
+
 Taken = tuple[Lane, int, int]
 """A message on its way out: its lane, its sequence number, its cost."""
 
 
-class Overflow(Lane):
+class Overflow(ThrottledLane):
     """Messages of one priority whose sets of throttles are too many for a lane each."""
 
     __slots__ = ("lanes",)
 
     def __init__(self, key: "FairKey", priority: int) -> None:
-        super().__init__(key, priority, (b"", b""))
+        super().__init__(key, priority, (b"", b""), ())
         self.lanes: dict[int, Lane] = {}
         """Of each message, the lane that it would be in."""
 

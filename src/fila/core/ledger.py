@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from fila.core.fair_key import FairKey
-from fila.core.lane import Lane, Taken
+from fila.core.lane import Lane, Taken, ThrottledLane
 
 SAMPLE = 32
 """One message in so many is accounted for."""
@@ -238,6 +238,8 @@ class Ledger:
         """Take note of which lanes of a key its throttles hold up."""
         for lane in key.lanes.values():
             gate = lane.gate
+            if not isinstance(lane, ThrottledLane):
+                continue
             if lane.holdups is None:
                 if gate is None:
                     continue

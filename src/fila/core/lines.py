@@ -128,9 +128,9 @@ class Lines:
         room = EVERYTHING
         for throttle in throttles:
             line = self._by_throttle.get(throttle)
-            if line is None or line in key.called or not line.busy:
+            if line is None or line in key.special.called or not line.busy:
                 allowed = _room(throttle, cost, now)
-            elif not key.called:
+            elif not key.special.called:
                 allowed = 0
             else:
                 allowed = _room(throttle, cost, now, line.called)
@@ -154,11 +154,12 @@ class Lines:
         key.shut_off(lane, line, cost)
         line.throttle.held_up += 1
         trace.refused.append(line.throttle)
-        if line not in key.called and key not in line.keys:
-            if key.tickets is None:
-                key.tickets = {}
-            if line.throttle not in key.tickets:
-                key.tickets[line.throttle] = self._ticket()
+        own = key.own
+        if line not in own.called and key not in line.keys:
+            if own.tickets is None:
+                own.tickets = {}
+            if line.throttle not in own.tickets:
+                own.tickets[line.throttle] = self._ticket()
             self._stand(key, line, cost, trace)
 
     def _ticket(self) -> int:
@@ -166,8 +167,9 @@ class Lines:
         return self._last_ticket
 
     def _stand(self, key: FairKey, line: Line, need: int, trace: Trace) -> None:
-        assert key.tickets is not None
-        ticket = key.tickets[line.throttle]
+        tickets = key.special.tickets
+        assert tickets is not None
+        ticket = tickets[line.throttle]
         trace.moves.append((line, key, None))
         trace.lines[line] = None
         line.keys[key] = (ticket, need)
@@ -185,13 +187,13 @@ class Lines:
         """Let a key out of the line: its lanes there may be tried again."""
         trace.moves.append((line, key, line.keys.pop(key)))
         line.called += 1
-        key.called += (line,)
+        key.own.called += (line,)
         for lane in key.at(line):
             key.open(lane)
 
     def go_on(self, key: FairKey) -> None:
         """A key goes on with the turn that it was called for in a later selection: what was refused is tried again."""
-        for line in key.called:
+        for line in key.special.called:
             for lane in key.at(line):
                 key.open(lane)
 
@@ -200,8 +202,9 @@ class Lines:
 
         `passed` are the throttles that let something of it pass, `spent` says whether its share is used up.
         """
-        lines, key.called = key.called, ()
-        tickets = key.tickets
+        own = key.own
+        lines, own.called = own.called, ()
+        tickets = own.tickets
         assert tickets is not None
         for line in lines:
             line.called -= 1
@@ -214,11 +217,11 @@ class Lines:
             elif spent:
                 tickets.pop(line.throttle, None)
         for throttle in passed:
-            own = self._by_throttle.get(throttle)
-            if own is None or key not in own.keys:
+            ours = self._by_throttle.get(throttle)
+            if ours is None or key not in ours.keys:
                 tickets.pop(throttle, None)
-            if own is not None and len(throttle.waiting) > 1:
-                throttle.waiting[own] = throttle.waiting.pop(own)
+            if ours is not None and len(throttle.waiting) > 1:
+                throttle.waiting[ours] = throttle.waiting.pop(ours)
         return lines
 
     def settle(self, trace: Trace, now: int) -> None:
@@ -238,10 +241,10 @@ class Lines:
         for throttle in trace.refused:
             throttle.held_up -= 1
         for key, standing in trace.standings.items():
-            for line in key.called:
+            for line in key.special.called:
                 line.called -= 1
             key.restore(standing)
-            for line in key.called:
+            for line in key.special.called:
                 line.called += 1
         for line, key, entry in reversed(trace.moves):
             if entry is None:
@@ -260,14 +263,16 @@ class Lines:
 
     def forget(self, key: FairKey) -> None:
         """Let a key wait no longer that has nothing to send, and those behind it move up."""
-        left = [*key.called]
-        for line in key.called:
+        special = key.special
+        left = [*special.called]
+        for line in special.called:
             line.called -= 1
-        for throttle in key.tickets or ():
+        for throttle in special.tickets or ():
             own = self._by_throttle.get(throttle)
             if own is not None and own.keys.pop(key, None) is not None:
                 left.append(own)
-        key.called, key.tickets = (), None
+        if special.called or special.tickets is not None:
+            key.own.called, key.own.tickets = (), None
         for line in left:
             self.look_again(line)
 

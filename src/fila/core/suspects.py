@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from fila.core.drr import IDLE, PARKED, Drr, Selection
 from fila.core.fair_key import FairKey
-from fila.core.lane import Lane, Taken
+from fila.core.lane import Lane, Taken, ThrottledLane
 from fila.core.lines import Lines
 from fila.core.throttle import ThrottleManager
 
@@ -28,7 +28,7 @@ class Suspicion(IntEnum):
     """It was lost alone."""
 
 
-class SuspectLane(Lane):
+class SuspectLane(ThrottledLane):
     """Suspects of one lane."""
 
     __slots__ = ("home",)

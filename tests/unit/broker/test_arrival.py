@@ -176,7 +176,7 @@ class TestSharedHeaders:
         kinds = [{"tenant": "ada", "cost": str(cost)} for cost in range(2, 8)]
         for _ in range(3):
             driver.enqueue(*[incoming("c", headers=headers) for headers in kinds])
-        assert sorted(driver.queue("c").keys["ada"].costs.values()) == sorted([*range(2, 8)] * 3)
+        assert sorted(driver.queue("c").keys["ada"].special.costs.values()) == sorted([*range(2, 8)] * 3)
 
     def test_different_headers_of_a_key_share_it_also_after_it_was_forgotten(self, driver):
         kinds = [{"tenant": "ada", "request": str(number)} for number in range(3)]

@@ -210,7 +210,7 @@ class TestRedriving:
         assert driver.redrive("t.dlq") == 1
         (key,) = driver.queue("t").keys.values()
         (lane,) = key.lanes.values()
-        assert ([throttle.name for throttle in lane.throttles], list(key.costs.values())) == (["api:x"], [3])
+        assert ([throttle.name for throttle in lane.throttles], list(key.special.costs.values())) == (["api:x"], [3])
 
     def test_begins_a_wait_of_its_own(self, driver):
         (seq,) = kill(driver, 1)

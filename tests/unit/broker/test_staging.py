@@ -391,7 +391,7 @@ def test_large_messages_and_costs_are_known_after_the_commit(driver, sender):
         queue = driver.queue("costly")
         assert queue.large == {second}
         (key,) = queue.keys.values()
-        assert (key.costs, key.ready, key.live) == ({third: 7}, 3, 3)
+        assert (key.special.costs, key.ready, key.live) == ({third: 7}, 3, 3)
         driver.restart()
 
 

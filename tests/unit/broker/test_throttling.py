@@ -25,7 +25,7 @@ def lanes_of(driver):
     return {
         (key.name, lane.priority, *(throttle.name for throttle in lane.throttles)): (
             lane.waiting(),
-            dict(key.costs or {}),
+            dict(key.special.costs or {}),
         )
         for key in driver.queue("q").keys.values()
         for lane in key.lanes.values()

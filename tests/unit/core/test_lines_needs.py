@@ -140,10 +140,10 @@ def check(rings):
         for key, (_, need) in line.keys.items():
             assert need in [lane.need for lane in key.at(line)]
     for key in rings.keys.values():
-        assert key.shut == sum(lane.gate is not None for lane in key.lanes.values())
+        assert key.special.shut == sum(lane.gate is not None for lane in key.lanes.values())
         for lane in key.lanes.values():
             if lane.gate is not None:
-                assert key in lane.gate.keys or lane.gate in key.called
+                assert key in lane.gate.keys or lane.gate in key.special.called
                 assert isinstance(lane, Overflow) or lane.need == key.cost(lane.oldest)
 
 
