@@ -331,7 +331,8 @@ class FairKey:
         The overflow is tried again instead, for its messages have throttles of their own.
         """
         gate = lane.gate
-        assert isinstance(lane, ThrottledLane) and gate is not None
+        assert isinstance(lane, ThrottledLane)
+        assert gate is not None
         if not len(lane) or isinstance(lane, Overflow):
             self.open(lane)
         elif (need := self.cost(lane.oldest)) != lane.need:
