@@ -10,7 +10,7 @@ from benchmarks.stats import percentile
 from benchmarks.workloads.base import Figure, Goal, Run, Workload
 from fila import Client
 from fila.core.fair_key import FairKey
-from fila.core.lane import Lane
+from fila.core.lane import new_lane
 from fila.core.lines import Lines, Trace
 from fila.core.throttle import Limit, ThrottleManager, TokenBucket
 
@@ -39,7 +39,7 @@ def decide(gate: Gate, count: int) -> dict[str, float]:
     bucket = TokenBucket(rate=500_000, burst=1, now=0)
 
     def scheduler(*names: str) -> Callable[[int], object]:
-        lane = Lane(key, 5, (b"", b""), throttles.find_all(names))
+        lane = new_lane(key, 5, (b"", b""), throttles.find_all(names))
 
         def decision(now: int) -> None:
             if lines.admit(key, lane, lane.throttles, 1, now, trace):

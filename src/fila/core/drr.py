@@ -29,7 +29,7 @@ Selecting changes the rings; `rollback` undoes a selection exactly, for when it 
 from collections import deque
 from dataclasses import dataclass, field
 
-from fila.core.fair_key import FairKey
+from fila.core.fair_key import USUAL, FairKey
 from fila.core.lane import Lane, Taken
 from fila.core.lines import Line, Lines, Trace
 from fila.core.throttle import Throttle
@@ -147,7 +147,7 @@ class Drr:
             if not ring:
                 break
             key = ring[0]
-            if cap is None and key.head is not None and key.is_plain:
+            if cap is None and key.head is not None and (key.special is USUAL or key.is_plain):
                 left = self._take_plain(chosen, limit)
                 if left < limit:
                     limit, unserved = left, 0
@@ -311,7 +311,7 @@ class Drr:
             is_sparse = bool(sparse) and (sparse_run < SPARSE_RUN or not backlogged)
             key = sparse[0] if is_sparse else backlogged[0]
             count, lane = key.deficit, key.head
-            if not 0 < count <= limit or lane is None or not key.is_plain:
+            if not 0 < count <= limit or lane is None or not (key.special is USUAL or key.is_plain):
                 break
             fifo, packed = lane.fifo, lane.packed
             end = lane.first + count

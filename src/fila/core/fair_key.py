@@ -45,7 +45,7 @@ class Special:
         self.tickets: dict[Throttle, int] | None = None
 
 
-_USUAL = Special()
+USUAL = Special()
 """Of all others. Never changed."""
 
 
@@ -72,7 +72,7 @@ class FairKey:
         """The first of the lanes: of those that hold messages, the one with the lowest priority number."""
         self._several: dict[LaneId, Lane] | None = None
         """All of them in their order, while there are others. Nearly every key has one, and there may be many keys."""
-        self.special = _USUAL
+        self.special = USUAL
         """To be read. What is changed is the key's `own`."""
         self.outside_lanes = 0
         """How many messages exist that are not in the lanes: delayed, leased, or waiting as suspects."""
@@ -85,7 +85,7 @@ class FairKey:
     @property
     def own(self) -> Special:
         """What is special about this key, to be changed."""
-        if self.special is _USUAL:
+        if self.special is USUAL:
             self.special = Special()
         return self.special
 
@@ -93,7 +93,7 @@ class FairKey:
     def is_plain(self) -> bool:
         """Whether it has no lane with throttles and no message whose cost is not 1."""
         special = self.special
-        return special is _USUAL or not (special.throttled or special.costs or special.called)
+        return special is USUAL or not (special.throttled or special.costs or special.called)
 
     @property
     def lanes(self) -> Mapping[LaneId, Lane]:
