@@ -19,6 +19,8 @@ class Scale:
     fair_rounds: int = 3
     recovery_messages: int = 1_000_000
     recovery_payload_bytes: int = 100
+    #: Fairness keys with one message each.
+    lone_keys: int = 100_000
     #: Messages and their payload.
     capacity: tuple[tuple[int, int], ...] = ((1_000_000, 100), (200_000, 1024), (20_000, 10_240))
     quiet_backlog: int = 20_000
@@ -47,6 +49,7 @@ QUICK = Scale(
     fair_messages=10_000,
     fair_rounds=1,
     recovery_messages=50_000,
+    lone_keys=10_000,
     capacity=((20_000, 100), (10_000, 1024), (2_000, 10_240)),
     quiet_backlog=5_000,
     share_messages=6_000,

@@ -8,7 +8,7 @@ from benchmarks.workloads.journal import JOURNAL
 from benchmarks.workloads.latency import LATENCY
 from benchmarks.workloads.ledger import LEDGER
 from benchmarks.workloads.lua import HOOKS, LUA
-from benchmarks.workloads.recovery import RECOVERY
+from benchmarks.workloads.recovery import KEY_MEMORY, RECOVERY
 from benchmarks.workloads.security import SECURITY
 from benchmarks.workloads.telemetry import TELEMETRY
 from benchmarks.workloads.throttles import DECISION, PARKED, RATES
@@ -30,6 +30,7 @@ WORKLOADS: tuple[Workload, ...] = (
     TELEMETRY,
     SECURITY,
     RECOVERY,
+    KEY_MEMORY,
     CAPACITY,
     DECISION,
     PARKED,

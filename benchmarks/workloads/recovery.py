@@ -4,10 +4,12 @@ import time
 from collections.abc import Mapping
 
 from benchmarks import clients
+from benchmarks.clients import KEY_HEADER
 from benchmarks.harness import QUEUE, ClientProcess, cpu_s, fresh_server, rss_bytes, run_together
 from benchmarks.workloads.base import Figure, Goal, Run, Workload
 
 _MB = 1_000_000
+_FEW_KEYS = 10
 
 
 def _recovery(run: Run) -> Mapping[str, float]:
@@ -39,6 +41,25 @@ def _recovery(run: Run) -> Mapping[str, float]:
     }
 
 
+def _key_memory(run: Run) -> Mapping[str, float]:
+    count = run.scale.lone_keys
+    rss = {keys: _rss_of_keys(run, keys) for keys in (_FEW_KEYS, count)}
+    return {
+        "rss_bytes_per_key": (rss[count] - rss[_FEW_KEYS]) / count,
+        "rss_mb": rss[count] / _MB,
+        "rss_few_mb": rss[_FEW_KEYS] / _MB,
+    }
+
+
+def _rss_of_keys(run: Run, keys: int) -> int:
+    count = run.scale.lone_keys
+    with fresh_server(fairness_header=KEY_HEADER) as server:
+        run.say(f"enqueueing {count:,} messages of {keys:,} keys")
+        producer = ClientProcess(clients.produce, server.addr, QUEUE, count, run.scale.recovery_payload_bytes, keys)
+        run_together(server.pid, [producer])
+        return rss_bytes(server.pid)
+
+
 RECOVERY = Workload(
     name="recovery",
     title="restart after kill -9",
@@ -55,4 +76,19 @@ RECOVERY = Workload(
         Figure("serving_s", "reports that it is serving after", "s", shown=False),
     ),
     sample=_recovery,
+)
+
+KEY_MEMORY = Workload(
+    name="key_memory",
+    title="memory of a fairness key",
+    setting=lambda s: (
+        f"{s.lone_keys:,} keys with one message of {s.recovery_payload_bytes} B each, beside as many messages of "
+        f"{_FEW_KEYS} keys"
+    ),
+    figures=(
+        Figure("rss_bytes_per_key", "RSS of a key with one message", "B", Goal("<=", 600)),
+        Figure("rss_mb", "RSS", "MB"),
+        Figure("rss_few_mb", f"RSS, {_FEW_KEYS} keys", "MB", shown=False),
+    ),
+    sample=_key_memory,
 )

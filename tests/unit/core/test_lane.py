@@ -1,11 +1,14 @@
 """Waiting messages: priority first, age second."""
 
+import sys
+from array import array
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.core.fair_key import FairKey
-from fila.core.lane import Lane, new_lane
+from fila.core.lane import NONE, Lane, new_lane
 from fila.core.throttle import ThrottleManager
 from tests.support.packing import chunks_of
 from tests.support.scheduling import seqs
@@ -197,3 +200,17 @@ def test_messages_of_many_sets_of_throttles_are_one_queue_in_the_overflow(monkey
     assert [(seq, lane.throttles[0].name) for lane, seq, _ in out] == list(enumerate("tuutvtu", 1))
     assert key.ready == key.special.throttled == 0
     assert key.lanes == {}
+
+
+def test_a_key_with_one_message_is_small():
+    """A hundred thousand tenants may wait with one message each."""
+    key = FairKey("tenant")
+    lane = Lane(key, 5, (b"", b""))
+    key.push(lane, 7)
+    assert sys.getsizeof(key) + sys.getsizeof(lane) <= 208
+    assert lane.fifo is NONE
+    other = FairKey("another")
+    other.push(Lane(other, 5, (b"", b"")), 8)
+    assert other.special is key.special
+    assert seqs([*taken(key)[0], *taken(other)[0]]) == [7, 8]
+    assert (key.head, other.head, NONE) == (None, None, array("Q"))
