@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from typing import Self
 
 from fila.replicas.address import Address
+from fila.replicas.asking import Highest
 from fila.replicas.kafka_reader import Reader
 from fila.replicas.kafka_topic import Topic
 from fila.replicas.kafka_writer import Writer
@@ -22,6 +23,7 @@ class KafkaLog:
         self._topic = topic
         self._writer = Writer(address, topic.max_entry_bytes)
         self._readers: set[Reader] = set()
+        self._highest = Highest()
         self._closed = False
         self.max_entry_bytes = topic.max_entry_bytes
 
@@ -40,11 +42,13 @@ class KafkaLog:
         """See ReplicatedLog."""
         if len(body) > self.max_entry_bytes:
             raise TooLong(f"an entry of {len(body)} bytes is longer than {self.max_entry_bytes}")
-        return await self._writer.append(body)
+        position = await self._writer.append(body)
+        self._highest.told(position)
+        return position
 
     async def end(self) -> int:
         """See ReplicatedLog."""
-        return await self._topic.end()
+        return await self._highest.end(self._topic.end, self._address.append_timeout_s)
 
     async def first(self) -> int:
         """See ReplicatedLog."""
@@ -62,6 +66,7 @@ class KafkaLog:
         self._readers.add(reader)
         try:
             async for entries in reader.entries(start):
+                self._highest.told(entries[-1].position)
                 yield entries
         finally:
             self._readers.discard(reader)

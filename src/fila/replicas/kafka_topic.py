@@ -1,4 +1,8 @@
-"""Questions to Kafka about the topic of a log, and what the topic must be to keep one."""
+"""Questions to Kafka about the topic of a log, and what the topic must be to keep one.
+
+librdkafka's client for questions keeps asking the leader it knows, with the epoch it knows, although the answer says
+that both are of yesterday. So after an answer that is no answer another client is made, which knows nothing.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +21,7 @@ IN_SYNC: Final = 2
 BATCH_BYTES: Final = 512
 """Room for the header of an entry's batch, which counts as part of it"""
 TRY_S = 3.0
-RETRY_S = 0.1
+RETRY_S = 0.3
 _KEPT = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -41,7 +45,9 @@ class Topic:
         self._problem = "no answer"
         self._refused = False
         self._worker = Worker()
-        self._admin: AdminClient | None = AdminClient(settings(address, self._note))
+        self._settings = settings(address, self._note)
+        self._admin: AdminClient | None = None
+        self._closed = False
         self.max_entry_bytes = 0
         """Known after `prepare`"""
 
@@ -74,11 +80,14 @@ class Topic:
 
     async def close(self) -> None:
         """Whoever asks gets no answer."""
+        self._closed = True
         last = self._worker.end(self._forget)
         if last is not None:
             await last
 
     def _forget(self) -> None:
+        if self._admin is not None:
+            self._admin.poll(0)  # hears of problems
         self._admin = None  # which ends it, and may take a moment
 
     async def _make(self) -> None:
@@ -125,7 +134,8 @@ class Topic:
                     raise Unfit(f"Kafka: {error.str()}; change that, {_OR_UNSAFE}") from cause
                 reason = error.str()
             except TimeoutError:
-                reason = self._problem
+                reason = "no answer"
+            await self._worker.run(self._forget)
             if self._refused:
                 raise Unfit(f"Kafka refuses the connection: {self._problem}")
             if loop.time() > deadline:
@@ -134,9 +144,10 @@ class Topic:
 
     async def _ask_once(self, call: Callable[[AdminClient], dict[Any, "Future[Any]"]]) -> Any:
         def ask() -> "Future[Any]":
-            if self._admin is None:
+            if self._closed:
                 raise LogUnavailable("the log is closed")
-            self._admin.poll(0)  # hears of problems
+            if self._admin is None:
+                self._admin = AdminClient(self._settings)
             [future] = call(self._admin).values()
             return future
 

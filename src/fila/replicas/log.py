@@ -68,8 +68,9 @@ class ReplicatedLog(Protocol):
         ...
 
     async def end(self) -> int:
-        """The position behind the last entry that is durable: what anybody was told before this was called stands
-        before it. Raises LogUnavailable.
+        """The position behind the last entry that is durable: what this member was told stands before it, and what
+        others were told too, as far as the engine's leader knows. One that has been deposed and does not know it yet
+        may name a lower end; whoever must have everything appends a barrier and reads up to it. Raises LogUnavailable.
         """
         ...
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final, Self
 
 from fila.replicas.address import Address, BadAddress
+from fila.replicas.asking import Highest
 from fila.replicas.log import Entry, InDoubt, LogError, LogUnavailable, Refused, TooLong
 from fila.replicas.nats_connection import RETRY_S, ApiError, Connection, Lost, NobodyThere
 from fila.replicas.nats_reader import NatsReader
@@ -29,6 +30,7 @@ class NatsLog:
         self._address = address
         self._connection = connection
         self._readers: set[NatsReader] = set()
+        self._highest = Highest()
         self.max_entry_bytes = connection.max_payload - HEADER_BYTES
 
     @classmethod
@@ -59,12 +61,14 @@ class NatsLog:
                 continue
             except Lost as cause:
                 raise InDoubt(f"NATS: {cause}") from cause
-            return self._position(json.loads(answer), after)
+            position = self._position(json.loads(answer), after)
+            self._highest.told(position)
+            return position
         raise LogUnavailable(f"the stream {self._address.name} has had no leader for a while")
 
     async def end(self) -> int:
         """See ReplicatedLog."""
-        return int((await self._state())["last_seq"])
+        return await self._highest.end(self._ask_end, self._address.append_timeout_s)
 
     async def first(self) -> int:
         """See ReplicatedLog."""
@@ -84,6 +88,7 @@ class NatsLog:
         self._readers.add(reader)
         try:
             async for entries in reader.entries(start):
+                self._highest.told(entries[-1].position)
                 yield entries
         finally:
             self._readers.discard(reader)
@@ -102,6 +107,9 @@ class NatsLog:
         if error.get("err_code") in _WRONG_LAST:
             raise Refused(f"the last position of the log is not {after}")
         raise InDoubt(f"JetStream: {error.get('description')}")
+
+    async def _ask_end(self) -> int:
+        return int((await self._state())["last_seq"])
 
     async def _state(self) -> dict[str, Any]:
         state: dict[str, Any] = (await self._question(f"STREAM.INFO.{self._address.name}"))["state"]

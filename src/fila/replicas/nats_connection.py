@@ -25,6 +25,8 @@ PING_S = 2
 TRY_S = 2.0
 """For one request to JetStream; a leader that has gone does not answer"""
 RETRY_S = 0.1
+NO_STREAM = 10059
+"""The error of JetStream for a stream that is not there"""
 _PENDING_BYTES = 64 << 20
 
 
@@ -71,6 +73,7 @@ class Connection:
         self._waiting: set[asyncio.Future[Any]] = set()
         self._on_break: set[Callable[[], None]] = set()
         self._problem = "no answer"
+        self._refused = ""
         self.closed = False
 
     @classmethod
@@ -82,8 +85,10 @@ class Connection:
                 await connection._connect(address)
         except (TimeoutError, OSError, Error) as cause:
             await connection.close()
-            text = f"no NATS server at {', '.join(address.servers)}: {connection._problem}"
-            raise (Unfit if "uthorization" in text else LogUnavailable)(text) from cause
+            servers = ", ".join(address.servers)
+            if connection._refused:
+                raise Unfit(f"NATS at {servers} refuses the user: {connection._refused}") from cause
+            raise LogUnavailable(f"no NATS server at {servers}: {connection._problem}") from cause
         return connection
 
     @property
@@ -201,6 +206,8 @@ class Connection:
 
     async def _note(self, problem: Exception) -> None:
         self._problem = str(problem) or type(problem).__name__
+        if "uthorization" in self._problem:  # which a broken connection comes after
+            self._refused = self._problem
 
 
 def _understood(answer: bytes) -> dict[str, Any]:

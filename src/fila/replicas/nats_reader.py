@@ -14,7 +14,7 @@ from typing import Any, Final
 from nats.aio.subscription import Subscription
 
 from fila.replicas.log import Entry, LogUnavailable, Truncated
-from fila.replicas.nats_connection import ApiError, Connection
+from fila.replicas.nats_connection import NO_STREAM, ApiError, Connection
 
 PULL_ENTRIES: Final = 256
 PULL_BYTES: Final = 4 << 20
@@ -41,11 +41,15 @@ class NatsReader:
         self._changed = asyncio.Event()
 
     async def entries(self, start: int) -> AsyncGenerator[list[Entry], None]:
-        """From a position on, until the reader is closed. Raises Truncated."""
+        """From a position on, until the reader is closed. Raises Truncated, LogUnavailable."""
         while not self._closed:
             try:
                 entries = await self._next(start)
-            except (LogUnavailable, ApiError):
+            except LogUnavailable:
+                entries = None
+            except ApiError as cause:
+                if cause.code == NO_STREAM:
+                    raise LogUnavailable(f"there is no stream {self._stream} any more") from cause
                 entries = None
             if entries:
                 start = entries[-1].position + 1

@@ -6,11 +6,10 @@ from typing import Any, Final
 
 from fila.replicas.address import Address, BadAddress
 from fila.replicas.log import LogUnavailable, Unfit
-from fila.replicas.nats_connection import ApiError, Connection
+from fila.replicas.nats_connection import NO_STREAM, ApiError, Connection
 
 COPIES: Final = 3
 MONITOR_TIMEOUT_S = 3.0
-_NOT_FOUND = 10059
 _UNLIMITED = ("max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size")
 _OR_UNSAFE = "or say unsafe_one_copy=true for a log that may be lost"
 
@@ -25,7 +24,7 @@ async def prepare(connection: Connection, address: Address) -> None:
     try:
         info = await connection.question(f"STREAM.INFO.{address.name}")
     except ApiError as cause:
-        if cause.code != _NOT_FOUND:
+        if cause.code != NO_STREAM:
             raise LogUnavailable(f"JetStream: {cause}") from cause
         info = await _make(connection, address)
     _check_stream(info["config"], address)

@@ -1,5 +1,6 @@
 """What a log on NATS refuses, and how it connects."""
 
+import asyncio
 import secrets
 from contextlib import asynccontextmanager
 
@@ -64,6 +65,16 @@ async def test_a_stream_with_one_copy_that_is_there_already_is_unfit(node):
         pass
     with pytest.raises(Unfit, match="it has 1 copies and not 3"):
         await open_log(f"nats://{node.addr}/one")
+
+
+async def test_a_stream_that_was_deleted_ends_its_readers(node):
+    async with opened(f"nats://{node.addr}/gone?unsafe_one_copy=true") as log:
+        client = await nats.connect(f"nats://{node.addr}")
+        await client.jetstream().delete_stream("gone")
+        await client.close()
+        with pytest.raises(LogUnavailable, match="no stream gone any more"):
+            async with asyncio.timeout(60):
+                await anext(log.read(0))
 
 
 async def test_a_name_with_a_dot_is_refused(node):
