@@ -1,9 +1,9 @@
 """Several members on one log that lies in every way it may.
 
 The machine lets every step of every member wait at a gate and opens the gates in any order. In between, answers get
-lost, entries stand twice or late, local writes fail, members crash (and forget their last local writes), take over,
-release, write snapshots and cut the log off. An oracle reads all that ever stood, with a rule written a second time, so
-simply that it can be checked by eye.
+lost, entries stand twice or late, local writes fail, members sleep or crash (and forget their last local writes), take
+over, release, write snapshots and cut the log off. An oracle reads all that ever stood, with a rule written a second
+time, so simply that it can be checked by eye.
 
 What must hold, after every step:
 - what was confirmed counts, once, and was confirmed once;
@@ -44,6 +44,7 @@ SMALL_ENTRY = 90
 """So that many ticks go in parts"""
 State = list[dict[bytes, bytes]]
 NUMBERS = st.integers(0, 5)
+DOUBTS = [Fate.STANDS, Fate.LOST, Fate.LATE, Fate.UNANSWERED]
 
 
 def number_key(number: int) -> bytes:
@@ -157,17 +158,20 @@ class Member:
         """What a broker would know: numbers of batches that count"""
         self.writing = False
         self.told_end = False
+        self.asleep = False
+        self.trying = False
+        """To take over"""
         self.tasks: list[asyncio.Task[None]] = []
         self.spawn(self.begin())
 
     async def gate(self) -> None:
-        opened = self.world.loop.create_future()
-        self.world.gates.append(opened)
+        gate = (self, self.world.loop.create_future())
+        self.world.gates.append(gate)
         try:
-            await opened
+            await gate[1]
         finally:
-            if opened in self.world.gates:
-                self.world.gates.remove(opened)
+            if gate in self.world.gates:
+                self.world.gates.remove(gate)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.world.loop.create_task(work)
@@ -203,12 +207,13 @@ class Member:
         try:
             owner = await take_over(self.tail, self.name, self.end)
         except Overtaken:
+            self.trying = False
             self.spawn(self.follow())
         except (Truncated, StoreFailed):
             self.die(0)
         else:
             self.memory = {int.from_bytes(key, "big") for key, _ in self.store.scan(Family.QUEUES)}
-            self.owner = owner
+            self.owner, self.trying = owner, False
 
     async def snapshot(self, margin: int | None) -> None:
         assert self.tail is not None
@@ -301,7 +306,7 @@ class World(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(lambda _, context: self.broken.append(RuntimeError(str(context))))
-        self.gates: list[asyncio.Future[None]] = []
+        self.gates: list[tuple[Member, asyncio.Future[None]]] = []
         self.broken: list[BaseException | None] = []
         self.engine = RememberingEngine(strict=self.strict)
         self.oracle = Oracle()
@@ -363,10 +368,14 @@ class World(RuleBasedStateMachine):
     def steps(self, opened: list[int]) -> None:
         """Open some gates."""
         for index in opened:
-            if self.gates:
-                gate = self.gates.pop(index % len(self.gates))
-                self.in_loop(lambda gate=gate: None if gate.done() else gate.set_result(None))
-                self.what_holds()
+            self.open_gate([gate for gate in self.gates if not gate[0].asleep], index)
+
+    def open_gate(self, gates: list[tuple[Member, asyncio.Future[None]]], index: int) -> None:
+        if gates:
+            gate = gates[index % len(gates)]
+            self.gates.remove(gate)
+            self.in_loop(lambda: None if gate[1].done() else gate[1].set_result(None))
+            self.what_holds()
 
     @rule(pace=st.sampled_from([0, 1, 3, 10, 60]))
     def is_paced(self, pace: int) -> None:
@@ -385,7 +394,8 @@ class World(RuleBasedStateMachine):
     @rule(number=NUMBERS)
     def takes_over(self, number: int) -> None:
         member = self.member(number, owner=False)
-        if member is not None:
+        if member is not None and not member.trying:
+            member.trying = True
             for task in member.tasks:
                 task.cancel()
             self.in_loop(lambda: member.spawn(member.take_over()))
@@ -415,6 +425,45 @@ class World(RuleBasedStateMachine):
         batch.delete(Family.LEASES, number_key(old))
         batch.put(Family.LEASES, number_key(self.numbers % 5), number_key(self.numbers))
         self.in_loop(lambda number=self.numbers: member.write(number, batch))
+
+    @rule(
+        fate=st.sampled_from(DOUBTS),
+        opened=st.lists(st.integers(0, 5), min_size=10, max_size=40),
+    )
+    def is_contested(self, fate: Fate, opened: list[int]) -> None:
+        """All others try to take over at once, while the owner has a batch in hand that may be in doubt."""
+        owner = self.member(0, owner=True)
+        if owner is not None and not owner.writing:
+            self.fates.insert(0, fate)
+            self.write(owner, [1], 0)
+        for number in range(MEMBERS):
+            self.takes_over(number)
+        self.steps(opened)
+
+    @rule(fates=st.lists(st.sampled_from(DOUBTS), min_size=1, max_size=3), steps=st.integers(0, 20))
+    def sleeps_through_a_takeover(self, fates: list[Fate], steps: int) -> None:
+        """The owner, with a batch in hand, at any of its steps."""
+        owner = self.member(0, owner=True)
+        if owner is None or owner.writing:
+            return
+        self.fates[:0] = fates
+        self.write(owner, [1], 0)
+        for _ in range(steps):
+            self.open_gate([gate for gate in self.gates if gate[0] is owner], 0)
+        owner.asleep = True
+        self.takes_over(0)
+        self.steps([0] * 60)
+        for successor in [member for member in self.running.values() if member.owner and member is not owner]:
+            if not successor.writing:
+                self.write(successor, [1], 0)
+        self.steps([0] * 60)
+        owner.asleep = False
+
+    @rule(number=NUMBERS)
+    def falls_asleep_or_wakes(self, number: int) -> None:
+        member = self.member(number)
+        if member is not None:
+            member.asleep = not member.asleep
 
     @rule(fates=st.lists(st.sampled_from(Fate), min_size=1, max_size=4))
     def goes_wrong(self, fates: list[Fate]) -> None:
@@ -559,7 +608,8 @@ class StrictWorld(World):
     strict = True
 
 
+@pytest.mark.timeout(900)  # a few seconds on a quiet machine, and as long as it likes on a busy one
 @pytest.mark.parametrize("world", [World, StrictWorld])
 def test_replicas(world, monkeypatch):
     monkeypatch.setattr(snapshots, "CHUNK_BYTES", 60)  # so that snapshots have several
-    run_state_machine_as_test(world, settings=settings(max_examples=300, stateful_step_count=60, deadline=None))
+    run_state_machine_as_test(world, settings=settings(max_examples=150, stateful_step_count=60, deadline=None))

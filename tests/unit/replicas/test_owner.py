@@ -442,12 +442,13 @@ async def test_a_cancel_that_comes_while_a_reader_is_closed_is_not_lost(engine, 
     following = asyncio.ensure_future(standby.tail.follow())
     while standby.mark != owner.mark:
         await asyncio.sleep(0)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
     resting = asyncio.ensure_future(standby.tail.rest())
     await closing.wait()
     resting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await resting
-    following.cancel()
 
 
 @scenario
