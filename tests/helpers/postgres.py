@@ -85,6 +85,22 @@ class PostgresServer:
             self.sql(f"ALTER SYSTEM SET {name} = '{value}'")
         self.sql("SELECT pg_reload_conf()")
 
+    def guard(self, user: str, password: str, cert: str, key: str) -> None:
+        """From now on there is a user who needs TLS and a password."""
+        for source, name in ((cert, "server.crt"), (key, "server.key")):
+            target = self._data / name
+            shutil.copy(source, target)
+            target.chmod(0o600)
+            if os.geteuid() == 0:
+                shutil.chown(target, "postgres")
+        rules = self._data / "pg_hba.conf"
+        rules.write_text(
+            f"hostssl all {user} 127.0.0.1/32 scram-sha-256\nhost all {user} 127.0.0.1/32 reject\n" + rules.read_text()
+        )
+        self.sql(f"CREATE ROLE {user} LOGIN PASSWORD '{password}'")
+        self.sql(f"GRANT CREATE ON SCHEMA public TO {user}")
+        self.set(ssl="on")
+
     def sql(self, statement: str) -> str:
         """Run a statement; says what psql prints."""
         url = f"host=127.0.0.1 port={self.port} user=fila dbname=postgres"

@@ -17,6 +17,7 @@ from scripts import engines
 N = TypeVar("N", bound="Node")
 
 START_TIMEOUT_S = 60
+KAFKA_USER, KAFKA_PASSWORD = "fila", "secret-of-kafka"
 CLUSTER_ID = "fila-tests-of-logs-aaa"
 
 
@@ -107,9 +108,11 @@ class NatsNode(Node):
 
 
 class KafkaNode(Node):
-    """A broker that is a controller too. Clients are told of `port`; of `advertised` where they come over `proxied`."""
+    """A broker that is a controller too. `proxied`: another port, and the one that clients are told of there."""
 
-    def __init__(self, folder: Path, number: int, controllers: dict[int, int], proxied: tuple[int, int] | None) -> None:
+    def __init__(
+        self, folder: Path, number: int, controllers: dict[int, int], proxied: tuple[int, int] | None, secure: str
+    ) -> None:
         self._libraries = installed("kafka")
         folder.mkdir(parents=True)
         port = free_port()
@@ -118,13 +121,19 @@ class KafkaNode(Node):
         if proxied is not None:
             listeners.append(f"PROXIED://127.0.0.1:{proxied[0]}")
             advertised.append(f"PROXIED://127.0.0.1:{proxied[1]}")
+        self.secure_addr = f"127.0.0.1:{free_port()}"
+        if secure:
+            listeners.append(f"SECURE://{self.secure_addr}")
+            advertised.append(f"SECURE://{self.secure_addr}")
         settings = {
             "process.roles": "broker,controller",
             "node.id": number,
             "controller.quorum.voters": ",".join(f"{each}@127.0.0.1:{at}" for each, at in controllers.items()),
             "listeners": ",".join([*listeners, f"CONTROLLER://127.0.0.1:{controllers[number]}"]),
             "advertised.listeners": ",".join(advertised),
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": (
+                "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL"
+            ),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": f"{folder}/data",
@@ -135,6 +144,15 @@ class KafkaNode(Node):
             "num.network.threads": 2,
             "num.io.threads": 2,
         }
+        if secure:
+            settings |= {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": secure,
+                "listener.name.secure.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+                "listener.name.secure.scram-sha-512.sasl.jaas.config": (
+                    "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+                ),
+            }
         (folder / "kafka.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         super().__init__(self._java("kafka.Kafka", "kafka.properties"), folder, port)
         self._format(folder)
@@ -144,15 +162,20 @@ class KafkaNode(Node):
         return ["java", *options, "-cp", f"{self._libraries}/*", *arguments]
 
     def _format(self, folder: Path) -> None:
-        command = self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", "kafka.properties")
+        user = f"SCRAM-SHA-512=[name={KAFKA_USER},password={KAFKA_PASSWORD}]"
+        command = self._java(
+            "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", "kafka.properties", "--add-scram", user
+        )
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=START_TIMEOUT_S)
 
 
 @contextmanager
-def kafka_brokers(folder: Path, count: int, proxied: tuple[int, int] | None = None) -> Iterator[list[KafkaNode]]:
-    """One, or a cluster. `proxied`: another port of a single broker, and the port that clients are told of there."""
+def kafka_brokers(
+    folder: Path, count: int, *, proxied: tuple[int, int] | None = None, secure: str = ""
+) -> Iterator[list[KafkaNode]]:
+    """One, or a cluster. `secure`: a PEM file of key and certificate, for a port with TLS that wants a user."""
     controllers = {number: free_port() for number in range(count)}
-    nodes = [KafkaNode(folder / f"k{number}", number, controllers, proxied) for number in controllers]
+    nodes = [KafkaNode(folder / f"k{number}", number, controllers, proxied, secure) for number in controllers]
     with _running(nodes) as running:
         yield running
 

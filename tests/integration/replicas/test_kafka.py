@@ -2,22 +2,31 @@
 
 import asyncio
 import secrets
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from fila.replicas.address import BadAddress
-from fila.replicas.log import Unfit
+from fila.replicas.log import Entry, LogUnavailable, Unfit
 from fila.replicas.opening import open_log
-from tests.support.engines import kafka_brokers
+from tests.support.certificates import Authority
+from tests.support.engines import KAFKA_PASSWORD, KAFKA_USER, kafka_brokers
 
 KEPT = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory):
-    with kafka_brokers(tmp_path_factory.mktemp("kafka"), 1) as [node]:
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory, authority):
+    pair, both = authority.server(), tmp_path_factory.mktemp("keystore") / "server.pem"
+    both.write_text(Path(pair.key).read_text() + Path(pair.cert).read_text())
+    with kafka_brokers(tmp_path_factory.mktemp("kafka"), 1, secure=str(both)) as [node]:
         yield node
 
 
@@ -85,6 +94,32 @@ async def test_the_limit_of_the_topic_is_the_limit_of_an_entry(node):
 async def test_a_user_needs_a_mechanism_that_hides_the_password(url, text):
     with pytest.raises(BadAddress, match=text):
         await open_log(url)
+
+
+async def test_a_user_over_tls(node, authority, monkeypatch):
+    url = f"kafka://{KAFKA_USER}@{node.secure_addr}/secure?unsafe_one_copy=true&sasl=SCRAM-SHA-512&tls=true&tls_ca="
+    monkeypatch.setenv("FILA_LOG_PASSWORD", KAFKA_PASSWORD)
+    async with opened(url + authority.ca) as log:
+        assert await log.append(b"x", -1) == 0
+        async with aclosing(log.read(0)) as batches:
+            assert await anext(batches) == [Entry(0, b"x")]
+
+
+async def test_a_wrong_password_is_unfit_and_not_repeated(node, authority, monkeypatch, capfd):
+    url = f"kafka://{KAFKA_USER}@{node.secure_addr}/secure?unsafe_one_copy=true&sasl=SCRAM-SHA-512&tls=true&tls_ca="
+    monkeypatch.setenv("FILA_LOG_PASSWORD", "wrongpassword")
+    with pytest.raises(Unfit, match="refuses the connection") as error:
+        await open_log(url + authority.ca)
+    assert "wrongpassword" not in str(error.value)
+    assert capfd.readouterr() == ("", ""), "librdkafka writes to the terminal"
+
+
+async def test_a_certificate_of_another_authority_is_not_believed(node, tmp_path, monkeypatch):
+    monkeypatch.setenv("FILA_LOG_PASSWORD", KAFKA_PASSWORD)
+    other = Authority(tmp_path, "other").ca
+    options = f"unsafe_one_copy=true&append_timeout_ms=3000&sasl=SCRAM-SHA-512&tls=true&tls_ca={other}"
+    with pytest.raises(LogUnavailable, match="certificate"):
+        await open_log(f"kafka://{KAFKA_USER}@{node.secure_addr}/secure?{options}")
 
 
 async def test_members_that_open_a_new_log_at_once_share_it(node):

@@ -8,6 +8,7 @@ import pytest
 from fila.replicas.log import InDoubt, LogUnavailable, Unfit
 from fila.replicas.opening import open_log
 from tests.helpers.postgres import replicated_postgres
+from tests.support.certificates import Authority
 
 WAIT_S = 60
 
@@ -27,9 +28,9 @@ def primary(servers):
     standby.resume()
 
 
-def url(*servers, **options):
+def url(*servers, user="fila", **options):
     hosts = ",".join(f"127.0.0.1:{server.port}" for server in servers)
-    return f"postgres://fila@{hosts}/postgres?" + "&".join(f"{name}={value}" for name, value in options.items())
+    return f"postgres://{user}@{hosts}/postgres?" + "&".join(f"{name}={value}" for name, value in options.items())
 
 
 @asynccontextmanager
@@ -147,6 +148,36 @@ async def test_server_processes_do_not_pile_up_while_the_standby_is_away(servers
 async def test_a_wrong_role_is_told_at_once(primary):
     with pytest.raises(Unfit, match="nobody"):
         await open_log(url(primary).replace("fila@", "nobody@"))
+
+
+@pytest.fixture(scope="module")
+def guarded(servers, tmp_path_factory):
+    """The authority that has signed the certificate of the primary, which knows the user "guarded"."""
+    authority = Authority(tmp_path_factory.mktemp("certificates"))
+    servers[0].guard("guarded", "rightpassword", *authority.server())
+    return authority
+
+
+async def test_a_user_with_a_password_over_tls(primary, guarded, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("rightpassword\n")
+    options = {"table": "guarded", "tls": "true", "tls_ca": guarded.ca, "password_file": secret}
+    async with opened(primary, user="guarded", **options) as log:
+        assert await log.append(b"x", -1) == 0
+        assert (await read_one(log, 0)).body == b"x"
+
+
+async def test_a_wrong_password_is_unfit_and_not_repeated(primary, guarded, monkeypatch):
+    monkeypatch.setenv("FILA_LOG_PASSWORD", "wrongpassword")
+    with pytest.raises(Unfit, match="password authentication failed") as error:
+        await open_log(url(primary, user="guarded", tls="true", tls_ca=guarded.ca))
+    assert "wrongpassword" not in str(error.value)
+
+
+async def test_a_certificate_of_another_authority_is_not_believed(primary, guarded, tmp_path, monkeypatch):
+    monkeypatch.setenv("FILA_LOG_PASSWORD", "rightpassword")
+    with pytest.raises(LogUnavailable, match="certificate verify failed"):
+        await open_log(url(primary, user="guarded", tls="true", tls_ca=Authority(tmp_path, "other").ca))
 
 
 async def test_failover_to_the_standby_loses_nothing_that_was_acknowledged():
