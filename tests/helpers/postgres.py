@@ -103,7 +103,8 @@ class PostgresServer:
 
     def sql(self, statement: str) -> str:
         """Run a statement; says what psql prints."""
-        url = f"host=127.0.0.1 port={self.port} user=fila dbname=postgres"
+        writes = "options='-c default_transaction_read_only=off'"  # whatever the server has
+        url = f"host=127.0.0.1 port={self.port} user=fila dbname=postgres {writes}"
         psql = [str(_binaries() / "psql"), "-X", "-A", "-t", "-q", "-d", url, "-c", statement]
         return subprocess.run(psql, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 

@@ -84,6 +84,8 @@ class Session:
         try:
             result = task.result()
         except asyncpg.PostgresError as cause:
+            if isinstance(cause, asyncpg.ReadOnlySQLTransactionError):
+                self.drop()  # it is not the primary any more
             if getattr(cause, "severity_en", "") == "ERROR":
                 raise
             raise self._gone(cause) from cause

@@ -1,7 +1,7 @@
 """What PostgreSQL does when it is not what it should be, and what a log on it makes of that."""
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 
 import pytest
 
@@ -92,6 +92,30 @@ async def test_a_standby_that_is_taken_away_stops_appends(primary):
             await log.end()
         set_and_wait(primary, synchronous_standby_names="second")
         assert await log.append(b"safe again", 0) == 1
+
+
+async def test_a_server_that_takes_no_writes_any_more_is_left(primary):
+    of_it = "application_name = 'fila' AND query LIKE '%INSERT INTO \"readonly\"%'"
+    async with opened(primary, table="readonly") as log:
+        await log.append(b"before", -1)
+        primary.set(default_transaction_read_only="on")
+        after = 0
+        try:
+            with pytest.raises(LogUnavailable, match="read-only"):
+                while True:  # until the server has heard of it
+                    after = await log.append(b"accepted", after)
+            async with asyncio.timeout(WAIT_S):
+                while primary.sql(f"SELECT count(*) FROM pg_stat_activity WHERE {of_it}") != "0":
+                    await asyncio.sleep(0.05)
+            with pytest.raises(LogUnavailable, match="no PostgreSQL server takes writes"):
+                await log.append(b"refused", after)
+        finally:
+            primary.set(default_transaction_read_only="off")
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                with suppress(LogUnavailable):
+                    assert await log.append(b"after", after) == after + 1
+                    break
 
 
 async def test_a_commit_whose_wait_is_cancelled_is_in_doubt_and_is_read_when_the_standby_has_it(servers, primary):
