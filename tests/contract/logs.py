@@ -47,9 +47,9 @@ class Subject:
         self.proxy.mend()
         self._name = f"log_{secrets.token_hex(4)}"
 
-    async def open(self, *, through_proxy: bool = False, **options: object) -> ReplicatedLog:
+    async def open(self, *, through_proxy: bool = False, beside: str = "", **options: object) -> ReplicatedLog:
         """Another member's view of the log."""
-        return await open_log(self.url(through_proxy=through_proxy, **options))
+        return await open_log(self.url(through_proxy=through_proxy, **options), beside)
 
     def url(self, *, through_proxy: bool = False, **options: object) -> str:
         """Where the log is."""

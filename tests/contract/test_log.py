@@ -121,6 +121,14 @@ async def test_several_readers_of_one_log(subject):
         assert first[3:] == second
 
 
+async def test_a_log_beside_another_is_another(remote):
+    async with opened(remote) as log, opened(remote, beside="snaps") as snaps, opened(remote, beside="snaps") as again:
+        assert await log.append(b"in the log", -1) == 0
+        assert await snaps.append(b"beside it", -1) == 0
+        assert await take(log, 0, 1) == [Entry(0, b"in the log")]
+        assert await take(again, 0, 1) == [Entry(0, b"beside it")]
+
+
 async def test_any_bytes_are_an_entry(subject):
     async with opened(subject) as log:
         bodies = [bytes(range(256)), b"\0", b"\xff" * 1000]

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 import asyncpg
 
-from fila.replicas.address import Address, BadAddress
+from fila.replicas.address import TABLE, Address, BadAddress
 from fila.replicas.log import Entry, InDoubt, LogError, LogUnavailable, Refused, TooLong, Unfit
 from fila.replicas.postgres_reader import PostgresReader, confirm
 from fila.replicas.postgres_session import Line, Lost
@@ -50,7 +50,7 @@ class PostgresLog:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._table = address.options.get("table", "fila_log")
+        self._table = address.options.get("table", TABLE)
         if not self._table.isidentifier() or not self._table.isascii() or len(self._table) > 50:
             raise BadAddress(f"the table of the log is {self._table!r}: it may have 50 letters, digits and '_'")
         self._appends = Line(address)
