@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila.config import Config, JwtConfig, LimitsConfig, ServerConfig, load, loading
+from fila.config import ClusterConfig, Config, JwtConfig, LimitsConfig, ServerConfig, load, loading
 from fila.settings import SettingsError
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "fila.toml.example"
@@ -264,3 +264,36 @@ def test_roles_of_tokens_by_variable():
     given = {f"FILA_JWT__{name.upper()}": value for name, value in JWT.items()}
     given |= {"FILA_JWT__ROLES_CLAIM": "groups", "FILA_JWT__ROLES": "ops=operator, cn=x=viewer"}
     assert load(None, given).jwt.roles == ("ops=operator", "cn=x=viewer")
+
+
+MEMBERS = ("a=10.0.0.1:5555", "b=[::1]:5555")
+CLUSTER = {"name": "orders", "member": "b", "members": MEMBERS, "log": "postgres://db/fila"}
+
+
+def test_a_cluster_has_members_with_addresses():
+    cluster = ClusterConfig(**CLUSTER)
+    assert cluster.enabled
+    assert (cluster.names, cluster.addresses) == (["a", "b"], ["10.0.0.1:5555", "[::1]:5555"])
+    assert not ClusterConfig().enabled
+
+
+@pytest.mark.parametrize(
+    "changed, expected",
+    [
+        ({"log": ""}, "name, member, members and log together"),
+        ({"name": ""}, "name, member, members and log together"),
+        ({"member": "c"}, "member to be one of members"),
+        ({"members": ("a=10.0.0.1:5555", "a=10.0.0.2:5555", "b=10.0.0.3:5555")}, "members with different names"),
+        ({"members": ("b", "a=10.0.0.1:5555")}, "a list such as"),
+        ({"members": ("b=10.0.0.1", "a=10.0.0.1:5555")}, "a list such as"),
+        ({"name": "or ders"}, "letters, digits"),
+    ],
+)
+def test_a_cluster_that_is_not_whole_is_refused(changed, expected):
+    with pytest.raises(SettingsError, match=expected):
+        ClusterConfig(**(CLUSTER | changed))
+
+
+def test_the_log_of_a_cluster_is_not_shown():
+    """A URL may say where credentials are."""
+    assert "postgres" not in repr(ClusterConfig(**CLUSTER))

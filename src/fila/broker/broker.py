@@ -269,6 +269,12 @@ class Broker:
         let_go(self.state.loading)
         self.store.close()
 
+    def step_down(self, reason: SteppedDown) -> None:
+        """Another has taken over: tell all that wait, and do nothing more."""
+        self._engine.step_down(reason)
+        if self._engine.deposed is not None and self._refusal is None:
+            self._give_up(str(reason))
+
     def fail(self, reason: Exception) -> None:
         """Do nothing more: whoever waits for `failed` is told why."""
         if not self._closed:

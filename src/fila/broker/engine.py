@@ -220,7 +220,7 @@ class Engine:
         Returns whether that is done; if not, a tick is in flight, and there is more to do when it has landed.
         """
         self._delivering = False
-        while self._flight is None and (self._lookups or self._commands.has_clients):
+        while self._flight is None and self.deposed is None and (self._lookups or self._commands.has_clients):
             self.tick(now)
         if self._flight is not None:
             return False
@@ -268,7 +268,7 @@ class Engine:
 
     def tick(self, now: int) -> None:
         """Do what is due and what was asked, in one write. Nothing while a tick is in flight."""
-        if self._flight is not None:
+        if self._flight is not None or self.deposed is not None:
             return
         self._commands.begin_tick(now)
         self._tick(now, alone=self._commands.is_next_alone(now))
@@ -278,7 +278,7 @@ class Engine:
         come, what is due, chores and deliveries wait for no more than one. While the store stalls, nothing is done
         before it is to be tried again.
         """
-        if self._flight is not None or self._backoff.is_stalled(now):
+        if self._flight is not None or self.deposed is not None or self._backoff.is_stalled(now):
             return
         self._commands.begin_tick(now)
         self._tick(now, alone=self._commands.is_next_alone(now) and not (self._owed and self._has_other_work(now)))
@@ -393,6 +393,11 @@ class Engine:
             else:
                 command.reply(error)
         self._lookups.go_on()
+
+    def step_down(self, error: SteppedDown) -> None:
+        """Do nothing more. A tick in flight will land with this error."""
+        if self._flight is None and self.deposed is None:
+            self._end([], error)
 
     def _end(self, commands: list[Command], error: SteppedDown) -> None:
         """Another has taken over: tell all that wait, and do nothing more."""

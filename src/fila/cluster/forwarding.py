@@ -50,16 +50,26 @@ class Forwarding:
             return ""
         return f"[{host}]:{self._worker_port + worker}" if ":" in host else f"{host}:{self._worker_port + worker}"
 
+    def name_of(self, worker: int) -> str:
+        return f"worker {worker}"
+
+    def map_version(self) -> int:
+        return MAP_VERSION
+
+    def caller_of(self, call: ServerCall) -> Metadata:
+        """What is told of the caller."""
+        return write_caller(call)
+
     def trailers(self, worker: int, call: ServerCall) -> Metadata:
         address = self.address_of(worker, call)
-        return ((OWNER, address), (MAP, str(MAP_VERSION))) if address else ()
+        return ((OWNER, address), (MAP, str(self.map_version()))) if address else ()
 
     async def ask(self, worker: int, path: str, request: bytes, call: ServerCall) -> bytes:
         """The response of another worker to a request for this caller. Raises RpcError."""
         try:
-            response: bytes = await self._peers.ask(worker, path, request, call.time_remaining(), write_caller(call))
+            response: bytes = await self._peers.ask(worker, path, request, call.time_remaining(), self.caller_of(call))
         except RpcError as error:
-            raise translated(worker, error, DETAILS) from error
+            raise translated(self.name_of(worker), error, DETAILS) from error
         return response
 
     async def pass_on(self, worker: int, path: str, request: bytes, call: ServerCall) -> bytes:
@@ -74,11 +84,11 @@ class Forwarding:
 
     def talk(self, worker: int, path: str, call: ServerCall) -> ClientCall:
         """Open a call with any number of requests and responses to another worker."""
-        return self._peers.talk(worker, path, call.time_remaining(), write_caller(call))
+        return self._peers.talk(worker, path, call.time_remaining(), self.caller_of(call))
 
     async def pass_responses(self, worker: int, path: str, request: bytes, call: ServerCall) -> None:
         """A call with one request and any number of responses."""
-        there = self._peers.read(worker, path, request, call.time_remaining(), write_caller(call))
+        there = self._peers.read(worker, path, request, call.time_remaining(), self.caller_of(call))
         await self._relay(worker, call, there)
 
     async def pass_talk(self, worker: int, path: str, call: ServerCall) -> None:
@@ -101,7 +111,7 @@ class Forwarding:
                 await call.write(response)
             call.set_trailing_metadata(trailers)
         except RpcError as error:
-            await refuse(call, translated(worker, error, DETAILS), trailers)
+            await refuse(call, translated(self.name_of(worker), error, DETAILS), trailers)
         finally:
             if call.connection_lost:
                 there.lose()

@@ -1,6 +1,6 @@
-"""The other workers: a connection to each, and how their refusals are told to whoever has called."""
+"""The other workers, or members: a connection to each, and how their refusals are told to whoever has called."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,22 +41,40 @@ def socket_path(folder: Path, worker: int) -> str:
     return str(folder / str(worker))
 
 
-class WorkerAway(RpcError):
-    """A worker did not answer: it has ended, or is just starting. Whether it did what was asked is not known."""
+class PeerAway(RpcError):
+    """Another did not answer: it has ended, or is just starting. Whether it did what was asked is not known."""
 
-    def __init__(self, worker: int, cause: RpcError) -> None:
-        super().__init__(StatusCode.UNAVAILABLE, f"worker {worker} is away, and will be back: {cause.details()}")
+    def __init__(self, name: str, cause: RpcError) -> None:
+        super().__init__(StatusCode.UNAVAILABLE, f"{name} is away, and will be back: {cause.details()}")
 
 
 class Peers:
-    """Calls to the other workers."""
+    """Calls to the others, by their numbers."""
 
-    def __init__(self, folder: Path, workers: int, self_number: int, max_message_bytes: int) -> None:
-        self._channels: dict[int, Channel] = {
-            number: UnixChannel(socket_path(folder, number), limits(max_message_bytes, RESPONSE_WINDOW), KEEPALIVE_S)
-            for number in range(workers)
-            if number != self_number
-        }
+    def __init__(self, channels: Mapping[int, Channel]) -> None:
+        self._channels = channels
+
+    @classmethod
+    def of_workers(cls, folder: Path, workers: int, self_number: int, max_message_bytes: int) -> "Peers":
+        """The other workers of this server."""
+        return cls(
+            {
+                each: UnixChannel(socket_path(folder, each), limits(max_message_bytes, RESPONSE_WINDOW), KEEPALIVE_S)
+                for each in range(workers)
+                if each != self_number
+            }
+        )
+
+    @classmethod
+    def of_members(cls, addresses: Sequence[str], self_number: int, max_message_bytes: int) -> "Peers":
+        """The other members of a cluster."""
+        return cls(
+            {
+                number: Channel(address, limits(max_message_bytes, RESPONSE_WINDOW), KEEPALIVE_S)
+                for number, address in enumerate(addresses)
+                if number != self_number
+            }
+        )
 
     def ask(self, worker: int, path: str, request: bytes, timeout: float | None, metadata: Metadata) -> Awaitable[Any]:
         """A call with one request and one response, in bytes. Raises RpcError."""
@@ -75,11 +93,11 @@ class Peers:
             await channel.close()
 
 
-def translated(worker: int, error: RpcError, details: str) -> RpcError:
-    """What the caller is told: the refusal of a worker, which has the trailer `details`, or that it is away."""
+def translated(name: str, error: RpcError, details: str) -> RpcError:
+    """What the caller is told: the refusal of another, which has the trailer `details`, or that it is away."""
     trailing: Sequence[tuple[str, str | bytes]] = error.trailing_metadata()
     if any(name == details for name, _ in trailing) or error.code() is StatusCode.DEADLINE_EXCEEDED:
         return error
     if error.code() in {StatusCode.UNAVAILABLE, StatusCode.CANCELLED, StatusCode.INTERNAL, StatusCode.UNKNOWN}:
-        return WorkerAway(worker, error)
+        return PeerAway(name, error)
     return error

@@ -313,6 +313,51 @@ class LogConfig(Section):
     format: Literal["auto", "json", "pretty"] = choice("auto", "json", "pretty")
 
 
+def _is_member(value: str) -> bool:
+    name, equals, where = value.partition("=")
+    return bool(equals) and _is_plain(name) and is_address(where)
+
+
+def _is_plain(value: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value) is not None
+
+
+def _is_plain_or_empty(value: str) -> bool:
+    return value == "" or _is_plain(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfig(Section):
+    """A broker that is kept by several members, which follow one log. Without `log` there is no cluster."""
+
+    #: The same for all members, and for good: ids of messages come from it.
+    name: str = text("", "letters, digits, '.', '_' and '-', up to 63", _is_plain_or_empty)
+    #: Which of the members this is.
+    member: str = text("", "letters, digits, '.', '_' and '-', up to 63", _is_plain_or_empty)
+    #: All of them, in the same order everywhere: "NAME=HOST:PORT", where clients and the other members reach it.
+    members: tuple[str, ...] = text_list((), 'a list such as ["a=10.0.0.1:5555", "b=10.0.0.2:5555"]', _is_member)
+    #: The log, which no other cluster uses: "postgres://...".
+    log: str = text("", "the URL of a log, or nothing", secret=True)
+
+    @property
+    def enabled(self) -> bool:
+        return bool(self.log)
+
+    @property
+    def names(self) -> list[str]:
+        return [each.partition("=")[0] for each in self.members]
+
+    @property
+    def addresses(self) -> list[str]:
+        return [each.partition("=")[2] for each in self.members]
+
+    def check(self) -> None:
+        given = (self.name, self.member, self.members, self.log)
+        self.require(all(given) or not any(given), "name, member, members and log together, or none of them")
+        self.require(len(set(self.names)) == len(self.names), "members with different names")
+        self.require(not self.members or self.member in self.names, "member to be one of members")
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings of the server. Each part is given its own section only."""
@@ -328,3 +373,4 @@ class Config:
     audit: AuditConfig = field(default_factory=AuditConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)

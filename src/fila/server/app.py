@@ -14,6 +14,7 @@ from grpc_health.v1 import health, health_pb2
 from fila.auth.registry import Registry
 from fila.auth.rights import BUILT_IN
 from fila.broker.broker import Broker
+from fila.broker.commit import Committer
 from fila.broker.engine import Engine
 from fila.broker.journal import Journal
 from fila.broker.recovery import recover
@@ -40,7 +41,7 @@ from fila.server.refusals import Refusals
 from fila.server.standard import Health, health_methods, reflection_methods
 from fila.server.status import describe_refusal
 from fila.server.streams import Streams
-from fila.server.types import Method
+from fila.server.types import Method, ServerCall
 from fila.settings import SettingsError
 from fila.storage.base import Storage
 from fila.storage.opening import open_store
@@ -93,14 +94,17 @@ class Server:
         config: Config,
         open_store: Callable[[StorageConfig], Storage] = lambda config: open_store(config, _log_migration),
         member: "Member | None" = None,
+        committer: Committer | None = None,
     ) -> None:
+        """`member` of a server with several workers. `committer`: of a broker that is kept in several places."""
         self._config = config
+        self._committer = committer
         self._member = member
         self._open_store = open_store
         self._turns = LoopWatchdog(config.server.slow_turn_ms)
         self._certificates = Certificates(config.tls) if config.tls.enabled else None
         self._handshake_log = HandshakeLog()
-        self._protected_mode = ProtectedMode(config.server, self._has_credentials)
+        self._protected_mode = ProtectedMode(config.server, self.has_credentials)
         self._full = False
         self.loading = False
         """Whether messages of before the start are still read"""
@@ -108,6 +112,7 @@ class Server:
         """Called when they were read after it"""
         self._store_timer: asyncio.TimerHandle | None = None
         self.port = 0
+        """0 where another listens for it"""
 
     @property
     def failed(self) -> asyncio.Future[None]:
@@ -137,7 +142,7 @@ class Server:
             raise
         self._store = store
         self._clock = SteadyClock(not_before=state.clock_mark)
-        self._broker = Broker(Engine(state, store, config.scheduler, journal), store, self._clock)
+        self._broker = Broker(Engine(state, store, config.scheduler, journal, self._committer), store, self._clock)
         if config.server.stay_awake_us:
             self._broker.after_tick = BusyPoll(config.server.stay_awake_us / 1e6).begin
         self._broker.on_turn = self._turns.ended
@@ -150,7 +155,7 @@ class Server:
         self._telemetry = Telemetry(config.telemetry, self._broker, instance, self._turns, pages.refuse, wrap)
         try:
             await self._telemetry.start()
-            await self._listen()
+            await self.open(await self._methods())
             self._telemetry.serving = True
         except BaseException:
             await self._telemetry.stop()
@@ -162,12 +167,13 @@ class Server:
         seconds = round(time.perf_counter() - began, 3)
         self.loading = bool(state.loading)
         log.info("recovered", queues=len(state.queues), messages=_known(state), seconds=seconds)
-        log.info("listening", address=config.server.listen_addr, port=self.port)
+        if self.port:
+            log.info("listening", address=config.server.listen_addr, port=self.port)
         self._protected_mode.log_state()
         if self._member is not None:
             self._member.serving()
 
-    def _has_credentials(self) -> bool:
+    def has_credentials(self) -> bool:
         """Whether every caller has to show who it is."""
         return self._config.tls.client_auth == "required" or self._broker.state.access.enforced
 
@@ -234,9 +240,10 @@ class Server:
         self._health.stop()
         self._gate.write_use()
         self._refusals.write()
-        stopped = asyncio.create_task(self._server.stop(self._config.server.shutdown_grace_ms / 1000))
+        stopped = asyncio.create_task(self.close(self._config.server.shutdown_grace_ms / 1000))
         await self._broker.stop()
         self._streams.stop()
+        await self.finished()
         await stopped
         if self._member is not None:
             await self._member.stop(self._config.server.shutdown_grace_ms / 1000)
@@ -248,7 +255,8 @@ class Server:
         await self._telemetry.stop()
         log.info("stopped")
 
-    async def _listen(self) -> None:
+    async def _methods(self) -> dict[str, Method]:
+        """All that is served, by path."""
         config = self._config
         self._streams = Streams()
         gate, refusals = self._gate, self._refusals
@@ -256,9 +264,9 @@ class Server:
         hot = service.FilaService(self._broker, self._streams, config.limits, gate, self._telemetry.tracer)
         description = Description(config, self._protected_mode, self._certificates, self._broker)
         slow = admin.FilaAdmin(self._broker, config.scheduler, config.lua, gate, description.write)
-        self._health = Health(HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, PRODUCERS)
-        largest = max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
-        greeting = Greeting(config, self._broker, largest, None if member is None else member.cluster_map)
+        self._health = self.health()
+        largest = largest_request(config)
+        greeting = Greeting(config, self._broker, largest, self.cluster_map(), transactions=member is None)
         reading = Reading(self._broker, gate)
         methods = {
             **guarded(HOT_SERVICE, service.methods(hot, reading, greeting, config.limits), gate, refusals),
@@ -267,16 +275,28 @@ class Server:
         }
         if member is not None:
             methods = await self._join(member, methods, reading, greeting, largest)
-        methods = {
+        return {
             **methods,
             **health_methods(self._health),
             **reflection_methods((HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, health.SERVICE_NAME)),
         }
+
+    def health(self) -> Health:
+        return Health(HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, PRODUCERS)
+
+    def cluster_map(self) -> "Callable[[ServerCall], service_pb2.ClusterMap] | None":
+        """Who has which queue; None: all are here."""
+        return None if self._member is None else self._member.cluster_map
+
+    async def open(self, methods: dict[str, Method]) -> None:
+        """Serve clients. Raises OSError when the address is taken."""
+        config, member = self._config, self._member
+        largest = largest_request(config)
         self._server = wire.Server(
             methods,
             Limits(max_message_bytes=largest, stream_window=STREAM_WINDOW),
             on_turn=self._turns.ended,
-            quotas=_quotas(config.server, largest),
+            quotas=quotas(config.server, largest),
             refuse_peer=self._protected_mode.refuse_peer,
             on_handshake_failed=self._handshake_log.failed,
             describe_refusal=describe_refusal,
@@ -290,6 +310,13 @@ class Server:
                 await self._server.listen(*split_address(address), tls)
         except (OSError, ValueError) as cause:
             raise OSError(f"cannot listen on {address}: is it in use?") from cause
+
+    async def finished(self) -> None:
+        """All that was accepted is done."""
+
+    async def close(self, grace_s: float) -> None:
+        """Take nothing new, and let calls end for so long."""
+        await self._server.stop(grace_s)
 
     async def _join(
         self, member: "Member", methods: dict[str, Method], reading: Reading, greeting: Greeting, largest: int
@@ -340,7 +367,11 @@ def _nothing() -> None:
     pass
 
 
-def _quotas(config: ServerConfig, largest: int) -> wire.Quotas:
+def largest_request(config: Config) -> int:
+    return max(BATCH_BYTES, 2 * config.limits.max_payload_bytes)
+
+
+def quotas(config: ServerConfig, largest: int) -> wire.Quotas:
     """One connection can always bring the largest request, and two of them never use up the memory quota."""
     held = max(config.max_held_bytes, 4 * largest)
     return wire.Quotas(
@@ -362,7 +393,7 @@ def _scripting(config: Config) -> Scripting:
     return Scripting(config.lua, message_codec.read_body, on_open=opened, on_broken=broken)
 
 
-def _calm_garbage_collector(*, loading: bool = False) -> None:
+def calm_garbage_collector(*, loading: bool = False) -> None:
     """Look for cycles less often, and never among what recovery made, now or while the broker works (`loading`).
 
     Messages in memory are no cycles, and looking at them again and again is what a million of them cost most:
@@ -378,7 +409,7 @@ def _calm_garbage_collector(*, loading: bool = False) -> None:
 def _calm_garbage_collector_again() -> None:
     """When all is loaded."""
     gc.collect(1)  # what calls have left behind lately, which would stay
-    _calm_garbage_collector()
+    calm_garbage_collector()
 
 
 async def _start_unless(server: Server, stop: asyncio.Event) -> bool:
@@ -412,7 +443,7 @@ async def serve(config: Config, place: "Place | None" = None) -> None:
         await server.start()
     elif not await _start_unless(server, stop):
         return
-    _calm_garbage_collector(loading=server.loading)
+    calm_garbage_collector(loading=server.loading)
     server.on_loaded = _calm_garbage_collector_again
     server.failed.add_done_callback(lambda _: stop.set())
     await stop.wait()

@@ -17,6 +17,7 @@ from fila.broker.audit_commands import Origin
 from fila.broker.audit_entries import access_entries
 from fila.cluster.folder import store_of_rights
 from fila.core.errors import BrokerError
+from fila.replicas.folder import check_none
 from fila.storage import codec, keys
 from fila.storage.base import Batch, Family, Storage
 from fila.storage.opening import open_found
@@ -31,6 +32,7 @@ def create_admin_key(data_dir: Path) -> tuple[str, str]:
     """
     umask = os.umask(0o077)
     try:
+        check_none(data_dir)
         store = open_found(store_of_rights(data_dir))
         try:
             return _create(store)
@@ -42,12 +44,18 @@ def create_admin_key(data_dir: Path) -> tuple[str, str]:
         os.umask(umask)
 
 
-def _create(store: Storage) -> tuple[str, str]:
+def rights_of(store: Storage) -> Registry:
+    """Keys, principals and roles, as a store has them."""
     registry = Registry()
     for key, value in store.scan(Family.STATE):
         name, _ = keys.read_name(key, 0)
         if name.startswith(PREFIX):
             load_record(registry, name, codec.read_setting(value))
+    return registry
+
+
+def _create(store: Storage) -> tuple[str, str]:
+    registry = rights_of(store)
     now = time_ns()
     made, token = new_key(ADMIN, now)
     changes: list[Change] = [Put(made)]

@@ -27,16 +27,19 @@ class Greeting:
         broker: Broker,
         max_request_bytes: int,
         cluster_map: Callable[[ServerCall], pb.ClusterMap] | None = None,
+        *,
+        transactions: bool = True,
     ) -> None:
-        """`cluster_map` of one worker of several, which have no transactions."""
+        """`cluster_map` of one of several. Workers have no transactions."""
         self._cluster_map = cluster_map
+        self._transactions = transactions
         self._config = config
         self._broker = broker
         self._max_request_bytes = max_request_bytes
 
     async def describe(self, _: pb.DescribeRequest, __: ServerCall) -> pb.DescribeResponse:
         features = [pb.FEATURE_CLAIMS, pb.FEATURE_HOOKS]
-        features += [pb.FEATURE_TRANSACTIONS] if self._cluster_map is None else []
+        features += [pb.FEATURE_TRANSACTIONS] if self._transactions else []
         features += [pb.FEATURE_JOURNAL] if self._broker.journal.enabled else []
         return pb.DescribeResponse(
             version=version("fila"),

@@ -20,6 +20,12 @@ DEFAULT_CONSOLE = "127.0.0.1:5550"
 WORKERS_FILE = "FILA_WORKERS"
 """In the data directory of several workers (`fila.cluster.folder`, which one process does without)"""
 
+CLUSTER_FILE = "FILA_CLUSTER"
+"""In the data directory of a member of a cluster (`fila.replicas.folder`)"""
+
+BEGIN_ANEW = -1
+"""The program is to begin anew, with the same arguments."""
+
 STORE_COMMANDS = ("backup", "restore", "check")
 """Commands about the folder of a store. Each has a help of its own."""
 
@@ -53,7 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logs.configure(config.log)
         os.umask(0o077)  # the store is for its owner alone
         with nullcontext() if options.console is None else console_beside(config, options.console):
-            return _serve(config)
+            code = _serve(config)
+        if code == BEGIN_ANEW:
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program
+        return code
     except SettingsError as error:
         return _fail(EXIT_USAGE, str(error))
     except ModuleNotFoundError as error:
@@ -63,6 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(config: Config) -> int:
+    if config.cluster.enabled:
+        return _serve_member(config)
+    if (Path(config.storage.data_dir) / CLUSTER_FILE).exists():
+        from fila.replicas.folder import check_none
+
+        check_none(Path(config.storage.data_dir))
     if config.server.workers > 1:
         from fila.server.workers import serve_workers
 
@@ -77,6 +92,15 @@ def _serve(config: Config) -> int:
         check_one(Path(config.storage.data_dir))
     uvloop.run(serve(config))
     return 0
+
+
+def _serve_member(config: Config) -> int:
+    import uvloop
+
+    from fila.server.clustered import check, serve_member
+
+    check(config)
+    return BEGIN_ANEW if uvloop.run(serve_member(config)) else 0
 
 
 def configure(arguments: Sequence[str] | None) -> Config:

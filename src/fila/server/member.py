@@ -77,7 +77,7 @@ class Member:
         shown = f"[{host}]" if ":" in host else host
         self.own_address = f"{shown}:{place.worker_port + place.worker}" if place.worker_port else ""
         self._max_message_bytes = max_message_bytes
-        self._peers = Peers(place.sockets, place.workers, place.worker, max_message_bytes)
+        self._peers = Peers.of_workers(place.sockets, place.workers, place.worker, max_message_bytes)
         self.forwarding = Forwarding(self._peers, place.worker_port)
 
     def spread(self, service: SpreadService) -> None:

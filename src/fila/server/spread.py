@@ -64,9 +64,9 @@ class OtherStreams:
             await there.write(request)
             response = await there.read()
         except RpcError as error:
-            raise translated(worker, error, DETAILS) from error
+            raise translated(f"worker {worker}", error, DETAILS) from error
         if response is EOF:
-            raise translated(worker, RpcError(StatusCode.UNAVAILABLE, "it has ended the stream"), DETAILS)
+            raise translated(f"worker {worker}", RpcError(StatusCode.UNAVAILABLE, "it has ended the stream"), DETAILS)
         return bytes(response)
 
     def begin(self, answer: Awaitable[None]) -> None:

@@ -86,7 +86,7 @@ class Server:
         on_handshake_failed: OnFailed = ignore_failure,
         describe_refusal: DescribeRefusal = say_no_more,
     ) -> None:
-        self.methods: Mapping[bytes, Method] = {path.encode(): method for path, method in methods.items()}
+        self.serve(methods)
         self.loop = asyncio.get_running_loop()
         self.on_turn = on_turn
         self.refuse_peer = refuse_peer
@@ -108,6 +108,10 @@ class Server:
         self._reservations_timer: asyncio.TimerHandle | None = None
         self._trim_timer: asyncio.TimerHandle | None = None
         self._by_address: dict[str, set[ServerProtocol]] = {}
+
+    def serve(self, methods: Mapping[str, Method]) -> None:
+        """Serve these methods from now on."""
+        self.methods: Mapping[bytes, Method] = {path.encode(): method for path, method in methods.items()}
 
     async def listen(self, host: str, port: int, tls: CurrentContext | None = None, *, shared: bool = False) -> int:
         """Accept connections. Returns the port. Raises OSError.

@@ -93,7 +93,7 @@ async def test_how_a_caller_has_left_is_passed_on(tmp_path, leave, streams):
         {"/s/Wait": method(wait, takes_stream=streams, gives_stream=True)}, limits(LARGEST, REQUEST_WINDOW)
     )
     await inner.listen_unix(socket_path(tmp_path, 1))
-    peers = Peers(tmp_path, 2, 0, LARGEST)
+    peers = Peers.of_workers(tmp_path, 2, 0, LARGEST)
     forwarding = Forwarding(peers, 0)
 
     async def pass_on(request, call):

@@ -569,3 +569,22 @@ class TestInFlight:
             broker.close()
 
         scenario()
+
+    @staticmethod
+    def test_a_broker_that_is_told_that_another_has_taken_over_ends():
+        @on_a_loop
+        async def scenario(broker, store, clock):
+            subscriber = Subscriber(broker, "q", 1)
+            waiting = asyncio.ensure_future(subscriber.next())
+            await turns()
+            broker.step_down(SteppedDown("ask another"))
+            broker.step_down(SteppedDown("ask another"))
+            with pytest.raises(SteppedDown, match="ask another"):
+                await waiting
+            with pytest.raises(SteppedDown):
+                await broker.enqueue([incoming("q")])
+            with pytest.raises(SteppedDown):
+                await broker.failed
+            broker.close()
+
+        scenario()

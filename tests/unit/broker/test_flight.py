@@ -333,6 +333,24 @@ class TestDeposed:
         assert driver.engine.finish(driver.now)
         assert not driver.engine.in_flight
 
+    def test_a_broker_that_writes_nothing_is_told_from_outside(self, driver):
+        whole(driver, enqueue())
+        recipient = driver.join("q")
+        answers = driver.submit(enqueue())
+        driver.engine.step_down(SteppedDown("ask another"))
+        assert [type(answer) for answer in answers] == [SteppedDown]
+        driver.tick()
+        driver.engine.tick_in_turn(driver.now)
+        assert recipient.got == []
+        assert not driver.engine.in_flight, "nothing is planned any more"
+
+    def test_one_that_writes_hears_of_it_when_the_tick_lands(self, driver):
+        answers = fly(driver, enqueue())
+        driver.engine.step_down(SteppedDown("ask another"))
+        assert answers == []
+        driver.land(SteppedDown("ask another"))
+        assert [type(answer) for answer in answers] == [SteppedDown]
+
     def test_so_are_those_whose_messages_are_looked_up(self, driver):
         """An ack of a message that is gone waits for the store to be asked, over many ticks if there are many."""
         answers = driver.submit(gone_acks(driver, 200))

@@ -1,0 +1,128 @@
+"""A cluster of real processes on a real PostgreSQL."""
+
+import asyncio
+import json
+import signal
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from fila.config import StorageConfig
+from fila.replicas.opening import open_log
+from fila.replicas.replica import Replica
+from fila.replicas.tail import Tail
+from fila.storage.base import Family
+from fila.storage.opening import open_store
+from fila.testing import ServerProcess
+from tests.e2e.support import PATIENCE_S, eventually
+from tests.helpers.postgres import postgres
+
+NAMES = "abc"
+OWN_KEYS = {(Family.DEFAULT, b"node")}
+"""What each store has for itself"""
+
+
+class Members:
+    """Three members on one log. Not started yet."""
+
+    def __init__(self, folder, log, config=""):
+        self.log = log
+        self.servers = {}
+        for name in NAMES:
+            (folder / name).mkdir()
+            self.servers[name] = ServerProcess(folder / name)
+        members = [f"{name}={server.addr}" for name, server in self.servers.items()]
+        self.addr = ",".join(server.addr for server in self.servers.values())
+        for name, server in self.servers.items():
+            section = {"name": "orders", "member": name, "members": members, "log": log}
+            lines = [f"{key} = {json.dumps(value)}" for key, value in section.items()]
+            Path(server.workdir, "fila.toml").write_text("\n".join([config, "[cluster]", *lines, ""]))
+
+    def start(self):
+        """All of them. Returns the owner."""
+        for server in self.servers.values():
+            server.launch()
+        for name in NAMES:
+            self.until_logged(name, "listening")
+        return self.owner()
+
+    def owner(self, *, besides=()):
+        """The name of the member that serves, when there is one."""
+        return eventually(lambda: self._serving(besides), "a member owns the shard")
+
+    def _serving(self, besides):
+        return next((name for name in NAMES if name not in besides and self.owns(name)), None)
+
+    def owns(self, name):
+        return self.health(name, "fila.owner") == health_pb2.HealthCheckResponse.SERVING
+
+    def health(self, name, service=""):
+        with suppress(grpc.RpcError), grpc.insecure_channel(self.servers[name].addr) as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
+            return stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=2).status
+        return None
+
+    def pause(self, name):
+        self._signal(name, signal.SIGSTOP)
+
+    def go_on(self, name):
+        self._signal(name, signal.SIGCONT)
+
+    def _signal(self, name, number):
+        self.servers[name]._running_process().send_signal(number)
+
+    def events(self, name):
+        """What a member has logged."""
+        found = []
+        for line in self.servers[name].log.splitlines():
+            with suppress(ValueError, KeyError):
+                found.append(json.loads(line)["event"])
+        return found
+
+    def until_logged(self, name, event, count=1):
+        eventually(lambda: self.events(name).count(event) >= count, f"{name} logs {event!r}", 2 * PATIENCE_S)
+
+    def copies(self):
+        """What the store of each member holds when all have read the log to its end. Ends them all."""
+        for server in self.servers.values():
+            server.kill()
+        return asyncio.run(self._copies())
+
+    async def _copies(self):
+        log = await open_log(self.log)
+        found = {}
+        for name, server in self.servers.items():
+            store = open_store(StorageConfig(data_dir=str(server.data_dir)))
+            tail = Tail(log, Replica(store, 0))
+            await tail.catch_up()
+            await tail.rest()
+            entries = {(family, key): value for family in Family for key, value in store.scan(family)}
+            found[name] = {key: value for key, value in entries.items() if key not in OWN_KEYS}
+            store.close()
+        await log.close()
+        return found
+
+    def close(self):
+        for server in self.servers.values():
+            with suppress(ProcessLookupError, RuntimeError):
+                server._running_process().send_signal(signal.SIGCONT)
+            server.kill()
+            server.close()
+
+
+@contextmanager
+def cluster(folder, config=""):
+    """A cluster whose members are not started yet."""
+    with postgres() as url:
+        log = url.replace("postgresql://", "postgres://") + "?table=orders&unsafe_one_copy=true"
+        members = Members(folder, log, config)
+        try:
+            yield members
+        except BaseException:
+            for name, server in members.servers.items():
+                print(f"--- {name}\n{server.log[-4000:]}")
+            raise
+        finally:
+            members.close()

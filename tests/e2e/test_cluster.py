@@ -1,0 +1,163 @@
+"""A broker that three members keep in a log on PostgreSQL: whatever becomes of a member, nothing is lost or doubled."""
+
+import asyncio
+
+import grpc
+import pytest
+
+from fila import AsyncClient, Client
+from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from tests.e2e.load import Load
+from tests.e2e.members import NAMES, cluster
+from tests.e2e.support import eventually, take
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def members(tmp_path):
+    with cluster(tmp_path) as started:
+        yield started
+
+
+async def create(members, queue="q"):
+    async with AsyncClient(members.addr, timeout=60) as client:
+        await client.create_queue(queue, fairness_header="tenant", visibility_timeout_ms=5_000)
+
+
+def check_copies(members):
+    """Every member has the same, byte for byte."""
+    first, *others = members.copies().values()
+    assert first
+    assert all(other == first for other in others)
+
+
+def test_an_owner_that_is_killed_is_followed_at_once_and_nothing_is_lost_or_doubled(members):
+    """Twice, with the first one back as a standby."""
+
+    async def scenario():
+        first = await asyncio.to_thread(members.start)
+        await create(members)
+        load = Load(members.addr, "q")
+        async with load.running():
+            await load.progress()
+            members.servers[first].kill()
+            second = await asyncio.to_thread(members.owner, besides=[first])
+            await load.progress()
+            members.servers[first].launch()
+            await asyncio.to_thread(members.until_logged, first, "listening", 2)
+            await load.progress()
+            members.servers[second].kill()
+            await asyncio.to_thread(members.owner, besides=[second])
+            await load.progress()
+        load.check(connections_lost=True)
+
+    asyncio.run(scenario())
+    check_copies(members)
+
+
+def test_an_owner_that_was_stopped_and_goes_on_hands_nothing_out_and_confirms_nothing(members):
+    async def scenario():
+        first = await asyncio.to_thread(members.start)
+        await create(members)
+        load = Load(members.addr, "q")
+        async with load.running():
+            await load.progress()
+            members.pause(first)
+            second = await asyncio.to_thread(members.owner, besides=[first])
+            await load.progress()
+            members.go_on(first)
+            await asyncio.to_thread(members.until_logged, first, "listening", 2)
+            await load.progress()
+            assert await asyncio.to_thread(members.owner) == second
+            assert "this member does not own the shard any more" in members.events(first)
+        load.check(connections_lost=True)
+
+    asyncio.run(scenario())
+    check_copies(members)
+
+
+def test_an_owner_that_is_told_to_stop_hands_over(members):
+    async def scenario():
+        first = await asyncio.to_thread(members.start)
+        await create(members)
+        load = Load(members.addr, "q")
+        async with load.running():
+            await load.progress()
+            assert await asyncio.to_thread(members.servers[first].stop) == 0
+            await load.progress()
+        load.check(connections_lost=True)
+        assert "handed over" in members.events(first)
+
+    asyncio.run(scenario())
+    check_copies(members)
+
+
+def test_every_member_takes_every_call(members):
+    owner = members.start()
+    with Client(members.servers[owner].addr) as client:
+        client.create_queue("q")
+    for name in NAMES:
+        server = members.servers[name]
+        with grpc.insecure_channel(server.addr) as channel:
+            hot, admin = service_pb2_grpc.FilaServiceStub(channel), admin_pb2_grpc.FilaAdminStub(channel)
+            message = service_pb2.EnqueueRequest(queue="q", payload=name.encode())
+            answer, call = hot.Enqueue.with_call(message, timeout=20)
+            assert answer.message_id
+            told = dict(call.trailing_metadata()).get("fila-owner")
+            assert told == (None if name == owner else members.servers[owner].addr)
+            assert [each.name for each in admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=20).queues]
+            cluster_map = hot.GetClusterMap(service_pb2.GetClusterMapRequest(), timeout=20).map
+            assert [member.id for member in cluster_map.members] == list(NAMES)
+            assert cluster_map.members[cluster_map.owners[0]].address == members.servers[owner].addr
+            assert members.health(name) == 1
+        with Client(server.addr) as client:
+            assert [bytes(message.payload) for message in take(client, "q", 1)] == [name.encode()]
+
+
+def test_messages_keep_their_ids_over_a_takeover(members):
+    """An ack of a lease of before is good at the new owner."""
+    first = members.start()
+    with Client(members.addr, timeout=60) as client:
+        client.create_queue("q")
+        message_id = client.enqueue("q", {}, b"hello")
+        consumer = iter(client.consume("q"))
+        message = next(consumer)
+        members.servers[first].kill()
+        members.owner(besides=[first])
+        assert message.id == message_id
+        message.ack()
+        eventually(lambda: client.queue_stats("q").counters.acked == 1, "the ack counts")
+
+
+@pytest.mark.parametrize(
+    "config, reason",
+    [
+        ("[server]\nworkers = 2", "server.workers above 1 does not work together with [cluster] yet"),
+        ('[storage]\nstore = "memory"', 'storage.store = "memory" does not work together with [cluster] yet'),
+    ],
+)
+def test_what_does_not_work_in_a_cluster_is_refused(tmp_path, config, reason):
+    with cluster(tmp_path, config) as members:
+        server = members.servers["a"]
+        assert server.launch().wait(30) == 2
+        assert reason in server.log
+
+
+def test_a_store_that_is_not_the_clusters_is_refused(members):
+    """And that of a cluster by a server without one: what it writes would not be in the log."""
+    server = members.servers["a"]
+    config = (server.workdir / "fila.toml").read_text()
+    (server.workdir / "fila.toml").write_text("")
+    server.start()
+    server.stop()
+    (server.workdir / "fila.toml").write_text(config)
+    assert server.launch().wait(30) == 1
+    assert "holds the store of a server without a cluster" in server.log
+    other = members.servers["b"]
+    other.launch()
+    members.owner()
+    other.stop()
+    (other.workdir / "fila.toml").write_text("")
+    assert other.launch().wait(30) == 1
+    assert "belongs to the cluster 'orders'" in other.log
