@@ -203,8 +203,8 @@ class Owner:
             if counted is not None:
                 self._epochs.see(counted)
         else:
-            epoch, changes = self._epochs.sought[0], whole.changes
-            await self._tail.store(lambda: self._replica.take_own(entry.position, epoch, changes))
+            epoch, changes, size = self._epochs.sought[0], whole.changes, len(entry.body)
+            await self._tail.store(lambda: self._replica.take_own(entry.position, epoch, changes, size))
             self._epochs.found = True
 
 

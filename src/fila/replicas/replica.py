@@ -102,6 +102,9 @@ class Replica:
         self.mark = read_mark(store)
         self.position = self.mark.position
         """The last that was read, whether it counted or not"""
+        self._opened_at = self.position
+        self._bytes = 0
+        """Of all that was read since then"""
         self._parts: list[bytes] = []
         """Of the next tick"""
 
@@ -118,17 +121,26 @@ class Replica:
             counted = self._apply(head, body, entry.position)
         except Unreadable as error:
             raise Unreadable(f"position {entry.position} of the log: {error}") from error
-        self.position = entry.position
+        self._moved(entry.position, len(entry.body))
         return counted
 
-    def take_own(self, position: int, epoch: int, changes: list[Change]) -> None:
-        """The same for a tick in one part that this member has just appended right behind what it has read. Raises
-        StoreFailed.
+    def take_own(self, position: int, epoch: int, changes: list[Change], size: int) -> None:
+        """The same for a tick in one part that this member has just appended right behind what it has read. `size`: of
+        the entry. Raises StoreFailed.
         """
         if (position, epoch) != (self.position + 1, self.mark.epoch):
             raise Lost(f"a tick of epoch {epoch} stands at {position}, but {self.mark} was read to {self.position}")
         self._count_tick(changes, position)
+        self._moved(position, size)
+
+    @property
+    def entry_bytes(self) -> float:
+        """Of an entry of the log, on average since this member began."""
+        return self._bytes / max(self.position - self._opened_at, 1)
+
+    def _moved(self, position: int, size: int) -> None:
         self.position = position
+        self._bytes += size
 
     def _apply(self, head: Head, body: bytes, position: int) -> Counted | None:
         match head.kind:

@@ -208,17 +208,26 @@ def test_an_own_tick_is_stored_as_every_reader_stores_it(copy):
     other = Copy()
     other.take(barrier(3))
     changes = [(Family.MESSAGES, b"a", b"v", None), (Family.MESSAGES, b"b", None, None)]
-    copy.replica.take_own(1, 3, changes)
+    copy.replica.take_own(1, 3, changes, 100)
     other.take(write_tick(SHARD, 3, 1, changes, 1000)[0])
     assert copy.mark == other.mark
     for family in Family:
         assert list(copy.store.scan(family)) == list(other.store.scan(family))
 
 
+def test_a_member_knows_how_large_entries_are_on_average(copy):
+    assert copy.replica.entry_bytes == len(barrier(3))
+    copy.take(tick(3, 1, "a"))
+    copy.take(tick(2, 1, "late"))
+    copy.replica.take_own(3, 3, [], 1000)
+    assert copy.replica.entry_bytes == sum(map(len, (barrier(3), tick(3, 1, "a"), tick(2, 1, "late")))) / 4 + 250
+    assert Copy(copy.store).replica.entry_bytes == 0
+
+
 @pytest.mark.parametrize("position, epoch", [(2, 3), (0, 3), (1, 2), (1, 4)])
 def test_an_own_tick_that_cannot_count_is_noticed(copy, position, epoch):
     with pytest.raises(Lost):
-        copy.replica.take_own(position, epoch, [])
+        copy.replica.take_own(position, epoch, [], 1)
 
 
 def test_a_member_goes_on_where_its_store_stands(copy):
