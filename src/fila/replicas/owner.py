@@ -116,7 +116,9 @@ class Owner:
             raise error
 
     async def close(self) -> None:
-        """Step down without a word. A batch in hand is answered so."""
+        """Step down without a word. A batch in hand is answered so. Whoever waits for `look` or `accept` is cancelled
+        first: from now on somebody else may read with the tail.
+        """
         self.ended = self.ended or _ended_by(None)
         if self._writing is not None:
             self._writing.cancel()
