@@ -1,44 +1,18 @@
 """Engines of three nodes, of which any are killed and stopped: nothing acknowledged is lost, moved or told twice."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager
 
 import pytest
 
 from fila.replicas.log import InDoubt, LogUnavailable, Refused, Unfit
 from fila.replicas.opening import open_log
-from tests.support.engines import Node, kafka_brokers, nats_servers
+from tests.support.engines import nats_servers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 HEAL_S = 120
 """Far longer than any engine takes to serve again."""
-
-
-@contextmanager
-def _nats(folder: Path) -> Iterator[tuple[list[Node], str]]:
-    with nats_servers(folder, 3) as nodes:
-        hosts = ",".join(node.addr for node in nodes)
-        monitors = ",".join(node.monitor for node in nodes)
-        yield nodes, f"nats://{hosts}/log?append_timeout_ms=15000&monitor={monitors}"
-
-
-@contextmanager
-def _kafka(folder: Path) -> Iterator[tuple[list[Node], str]]:
-    with kafka_brokers(folder, 3) as nodes:
-        hosts = ",".join(node.addr for node in nodes)
-        yield nodes, f"kafka://{hosts}/log?append_timeout_ms=20000"
-
-
-ENGINES = {"kafka": _kafka, "nats": _nats}
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request, tmp_path):
-    with ENGINES[request.param](tmp_path) as running:
-        yield running
 
 
 @asynccontextmanager
@@ -176,6 +150,13 @@ async def test_servers_of_nats_that_do_not_sync_or_cannot_be_seen_are_unfit(tmp_
             await open_log(f"nats://{hosts}/log")
         with pytest.raises(Unfit, match="n2 has no sync_interval: always"):
             await open_log(f"nats://{hosts}/log?monitor={','.join(monitors[:2])}")
+        nodes[0].kill()
+        async with opened(f"nats://{hosts}/log?monitor={','.join(monitors)}"):
+            pass  # a member can start while one server is down
+        with pytest.raises(LogUnavailable, match="monitoring of most servers"):
+            await open_log(f"nats://{hosts}/log?monitor={monitors[0]},{monitors[1]}")
+        nodes[0].start()
+        await asyncio.to_thread(nodes[0].wait_until, nodes[0].ready)
         config = tmp_path / "n1" / "nats.conf"
         config.write_text(config.read_text().replace(", sync_interval: always", ""))
         nodes[1].kill()

@@ -72,17 +72,24 @@ async def _check_servers(cluster: dict[str, Any], address: Address) -> None:
             "NATS could lose what it acknowledges, unless its servers have sync_interval: always, which only their "
             f"monitoring shows: say monitor=HOST:PORT,... with the http port of each, {_OR_UNSAFE}"
         )
-    synced = {name for name, always in await asyncio.gather(*map(_sync_always, monitors)) if always}
+    answers = await asyncio.gather(*map(_sync_always, monitors))
+    seen = dict(answer for answer in answers if answer is not None)
     members = {cluster.get("leader"), *(each.get("name") for each in cluster.get("replicas", ()))} - {None}
-    if unsafe := sorted(members - synced):
+    unseen = members - seen.keys()
+    unsafe = [name for name in members & seen.keys() if not seen[name]]
+    if None not in answers:
+        unsafe += unseen
+    if unsafe:
         raise Unfit(
-            f"NATS could lose what it acknowledges: {', '.join(unsafe)} has no sync_interval: always in its section "
-            f"jetstream, or is not named by the option monitor; change that, {_OR_UNSAFE}"
+            f"NATS could lose what it acknowledges: {', '.join(sorted(unsafe))} has no sync_interval: always in its "
+            f"section jetstream, or is not named by the option monitor; change that, {_OR_UNSAFE}"
         )
+    if 2 * len(unseen) >= len(members):  # one that is down may be: a member has to start while it is
+        raise LogUnavailable(f"the monitoring of most servers of NATS does not answer: {', '.join(monitors)}")
 
 
-async def _sync_always(monitor: str) -> tuple[str, bool]:
-    """The name of a server, and whether it syncs each write."""
+async def _sync_always(monitor: str) -> tuple[str, bool] | None:
+    """The name of a server, and whether it syncs each write; None when it does not answer."""
     host, _, port = monitor.rpartition(":")
     if not host or not port.isdigit():
         raise BadAddress(f"the option monitor of the log names {monitor!r}: it may be host:port,host:port")
@@ -96,5 +103,5 @@ async def _sync_always(monitor: str) -> tuple[str, bool]:
                 writer.close()
         found = json.loads(body)
         return found["server_name"], found["jetstream"]["config"].get("sync_always") is True
-    except (OSError, TimeoutError, ValueError, KeyError) as cause:
-        raise LogUnavailable(f"the monitoring of NATS at {monitor} does not answer: {cause}") from cause
+    except (OSError, TimeoutError, ValueError, KeyError):
+        return None
