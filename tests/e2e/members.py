@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import socket
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from fila.storage.base import Family
 from fila.storage.opening import open_store
 from fila.testing import ServerProcess
 from tests.e2e.support import PATIENCE_S, eventually
-from tests.helpers.postgres import postgres
+from tests.helpers.postgres import single_postgres
 
 NAMES = "abc"
 OWN_KEYS = {(Family.DEFAULT, b"node")}
@@ -27,7 +28,10 @@ OWN_KEYS = {(Family.DEFAULT, b"node")}
 class Members:
     """Three members on one log. Not started yet."""
 
-    def __init__(self, folder, log, config=""):
+    def __init__(self, folder, engine, log, config="", *, deaf=False):
+        """`deaf` members cannot reach each other."""
+        self.engine = engine
+        self._silent = []
         self.log = log
         self.servers = {}
         for name in NAMES:
@@ -36,9 +40,16 @@ class Members:
         members = [f"{name}={server.addr}" for name, server in self.servers.items()]
         self.addr = ",".join(server.addr for server in self.servers.values())
         for name, server in self.servers.items():
-            section = {"name": "orders", "member": name, "members": members, "log": log}
+            seen = [each if each.startswith(name) or not deaf else f"{each[0]}={self._nobody()}" for each in members]
+            section = {"name": "orders", "member": name, "members": seen, "log": log}
             lines = [f"{key} = {json.dumps(value)}" for key, value in section.items()]
             Path(server.workdir, "fila.toml").write_text("\n".join([config, "[cluster]", *lines, ""]))
+
+    def _nobody(self):
+        """An address that takes connections and never says anything."""
+        listening = socket.create_server(("127.0.0.1", 0))
+        self._silent.append(listening)
+        return f"127.0.0.1:{listening.getsockname()[1]}"
 
     def start(self):
         """All of them. Returns the owner."""
@@ -105,6 +116,8 @@ class Members:
         return found
 
     def close(self):
+        for listening in self._silent:
+            listening.close()
         for server in self.servers.values():
             with suppress(ProcessLookupError, RuntimeError):
                 server._running_process().send_signal(signal.SIGCONT)
@@ -113,11 +126,11 @@ class Members:
 
 
 @contextmanager
-def cluster(folder, config=""):
+def cluster(folder, config="", **settings):
     """A cluster whose members are not started yet."""
-    with postgres() as url:
-        log = url.replace("postgresql://", "postgres://") + "?table=orders&unsafe_one_copy=true"
-        members = Members(folder, log, config)
+    with single_postgres() as engine:
+        log = engine.url.replace("postgresql://", "postgres://") + "?table=orders&unsafe_one_copy=true"
+        members = Members(folder, engine, log, config, **settings)
         try:
             yield members
         except BaseException:

@@ -1,11 +1,13 @@
 """A broker that three members keep in a log on PostgreSQL: whatever becomes of a member, nothing is lost or doubled."""
 
 import asyncio
+import time
 
 import grpc
 import pytest
 
 from fila import AsyncClient, Client
+from fila.server.first_key import create_admin_key
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
 from tests.e2e.load import Load
 from tests.e2e.members import NAMES, cluster
@@ -93,6 +95,37 @@ def test_an_owner_that_is_told_to_stop_hands_over(members):
     check_copies(members)
 
 
+def test_an_engine_that_stands_still_costs_time_and_nothing_else(members):
+    """Longer than leases last: who extends them keeps them."""
+
+    async def scenario():
+        first = await asyncio.to_thread(members.start)
+        await create(members)
+        load = Load(members.addr, "q")
+        async with load.running():
+            await load.progress()
+            members.engine.pause()
+            await asyncio.sleep(7)
+            members.engine.resume()
+            await load.progress()
+            assert await asyncio.to_thread(members.owner) == first
+        load.check(connections_lost=True)
+
+    asyncio.run(scenario())
+    check_copies(members)
+
+
+def test_members_that_do_not_hear_each_other_leave_an_owner_alone(tmp_path):
+    """They see in the log that it lives, also when nothing is asked of it. When it is gone, another takes over."""
+    with cluster(tmp_path, deaf=True) as members:
+        first = members.start()
+        time.sleep(9)  # three times as long as an owner may be silent
+        assert sum(members.events(name).count("this member owns the shard") for name in NAMES) == 1
+        assert members.owns(first)
+        members.servers[first].kill()
+        members.owner(besides=[first])
+
+
 def test_every_member_takes_every_call(members):
     owner = members.start()
     with Client(members.servers[owner].addr) as client:
@@ -161,3 +194,5 @@ def test_a_store_that_is_not_the_clusters_is_refused(members):
     (other.workdir / "fila.toml").write_text("")
     assert other.launch().wait(30) == 1
     assert "belongs to the cluster 'orders'" in other.log
+    with pytest.raises(OSError, match="belongs to the cluster 'orders'"):
+        create_admin_key(other.data_dir)

@@ -16,12 +16,19 @@ import pytest
 @contextmanager
 def postgres() -> Iterator[str]:
     """The URL of a running server. Without one to run, the test is skipped, in CI it fails."""
+    with single_postgres() as server:
+        yield server.url
+
+
+@contextmanager
+def single_postgres() -> "Iterator[PostgresServer]":
+    """A running server. Without one to run, the test is skipped, in CI it fails."""
     with _folder() as folder:
         server = PostgresServer(folder, "only")
         server.initialise()
         server.start("fsync=off")
         try:
-            yield f"postgresql://fila@127.0.0.1:{server.port}/postgres"
+            yield server
         finally:
             server.stop()
 
@@ -49,6 +56,10 @@ class PostgresServer:
         self._data = Path(folder, name)
         self._settings: tuple[str, ...] = ()
         self.port = _free_port()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://fila@127.0.0.1:{self.port}/postgres"
 
     def initialise(self) -> None:
         """Make an empty database."""

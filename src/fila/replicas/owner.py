@@ -87,6 +87,12 @@ class Owner:
                 except Exception as cause:  # noqa: BLE001  # whatever it is, it cannot go on
                     self._step_down(cause)
 
+    async def beat(self) -> None:
+        """Write a tick without changes: who cannot hear of this member otherwise sees that it owns the shard."""
+        async with self._turn:
+            if self.ended is None:
+                await self._try(Batch())
+
     async def release(self, successor: str) -> None:
         """Give the shard up after the batch in hand, and name who should take it over. Nothing more is written,
         whatever becomes of this. Raises LogError when the successor may not hear of it.

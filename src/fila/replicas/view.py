@@ -2,8 +2,9 @@
 
 Rules of this file:
 - this only decides who *tries*: the log decides who owns. A wrong view costs a takeover, never a message;
-- an owner whose connection is gone and at whose address nobody listens has ended: its turn is over at once;
-- an owner that is silent, and whose log does not move, is given up after `SILENCE` and a bit that differs by member;
+- an owner that was heard, and at whose address nobody listens any more, has ended: its turn is over at once;
+- one that is silent, or was never heard, is given up when the log has not moved for `SILENCE` and a bit that differs by
+  member. So an owner that does not hear all others writes to the log, also when it has nothing to say;
 - the member that has read furthest tries first, the others `TURN` later, one after the other.
 
 No I/O. Time is an argument, in nanoseconds.
@@ -77,6 +78,10 @@ class View:
         ]
         return max(owners, default=(0, None))[1]
 
+    def misses_some(self, now: int) -> bool:
+        """Whether there is a member of which nothing is heard, and which may hear nothing of this one."""
+        return any(other.beat is None or not self._lives(other, now) for other in self._others.values())
+
     def should_try(self, position: int, now: int) -> bool:
         """Whether it is the turn of this member, which has read so far."""
         if self._is_owned(now):
@@ -93,16 +98,22 @@ class View:
 
     def _is_owned(self, now: int) -> bool:
         """Whether somebody owns the shard, or may for all that is known."""
-        silent = [other for other in self._others.values() if not other.gone and not self._lives(other, now)]
-        if any(other.beat is None or other.beat.owns for other in silent) and now - self._moved_at < self._patience:
-            return True
-        living = [other for other in self._others.values() if self._lives(other, now)]
-        return any(
-            other.beat is None
-            or other.beat.owns
-            or (other.took_at is not None and now - other.took_at < self._patience)
-            for other in living
+        others = self._others.values()
+        may_live = any(
+            other.beat is None or (other.beat.owns and not other.gone)
+            for other in others
+            if not self._lives(other, now)
         )
+        if may_live and now - self._moved_at < self._patience:
+            return True
+        return any(
+            other.beat is None or other.beat.owns or self._just_took(other, now)
+            for other in others
+            if self._lives(other, now)
+        )
+
+    def _just_took(self, other: _Other, now: int) -> bool:
+        return other.took_at is not None and now - other.took_at < self._patience
 
     def _before(self, position: int, now: int) -> int:
         """How many try before this member."""

@@ -220,12 +220,14 @@ class Member:
         log.warning("this member does not own the shard any more", reason=str(failure))
 
     async def _look(self, owner: Owner) -> None:
-        """Learn from the log that another has taken over, also while there is nothing to write."""
+        """Learn from the log that another has taken over, and let those hear of this owner through it that do not
+        hear of it otherwise, also while there is nothing to write.
+        """
         while True:
             position = self._tail.replica.position
             await asyncio.sleep(LOOK_AT_LOG_S)
             if self._tail.replica.position == position:
-                await owner.look()
+                await (owner.beat() if self._view.misses_some(monotonic_ns()) else owner.look())
 
     def _on_end(self, reason: SteppedDown) -> None:
         if self._server is not None:

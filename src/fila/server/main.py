@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
 from fila.config import Config, load
 from fila.core.errors import BrokerError
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with nullcontext() if options.console is None else console_beside(config, options.console):
             code = _serve(config)
         if code == BEGIN_ANEW:
-            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program
+            _begin_anew()
         return code
     except SettingsError as error:
         return _fail(EXIT_USAGE, str(error))
@@ -69,6 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(EXIT_FAILED, f"the server needs the package {error.name}: pip install 'fila[server]'")
     except (BrokerError, OSError, ConsoleMissing) as error:
         return _fail(EXIT_FAILED, str(error))
+
+
+def _begin_anew() -> NoReturn:
+    environ = os.environ | {"PYINSTALLER_RESET_ENVIRONMENT": "1"}  # a program without a Python unpacks itself anew
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)  # noqa: S606 - this very program
 
 
 def _serve(config: Config) -> int:

@@ -71,6 +71,24 @@ def scenario(test):
 
 
 @scenario
+async def test_a_beat_is_a_tick_without_changes_that_counts(engine, member):
+    await member.owner.beat()
+    assert kinds(engine) == ["BARRIER", "TICK"]
+    assert member.mark.tick == 1
+    assert await member.write("a") is None
+    assert member.mark.tick == 2
+
+
+@scenario
+async def test_a_beat_of_an_owner_that_was_deposed_ends_it(engine, member):
+    other = await Member(engine, "other").take_over()
+    await member.owner.beat()
+    assert isinstance(member.owner.ended, SteppedDown)
+    assert other.owner.ended is None
+    await member.owner.beat()
+
+
+@scenario
 async def test_a_batch_is_confirmed_when_it_counts_and_is_stored(engine, member):
     assert await member.write("a") is None
     assert await member.write("b") is None

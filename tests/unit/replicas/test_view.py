@@ -61,6 +61,7 @@ def test_the_one_that_has_read_furthest_tries_first():
 def test_of_those_that_have_read_the_same_the_first_in_the_list_tries_first():
     view = View(2, 3, NOW)
     view.heard(0, FOLLOWS, NOW)
+    view.heard(1, FOLLOWS, NOW)
     view.gone(1)
     assert not view.should_try(10, NOW)
     assert view.should_try(10, NOW + TURN)
@@ -69,12 +70,20 @@ def test_of_those_that_have_read_the_same_the_first_in_the_list_tries_first():
 def test_a_member_that_has_said_nothing_yet_may_be_the_owner():
     view = View(0, 2, NOW)
     assert not view.should_try(10, NOW)
-    view.gone(1)
-    assert view.should_try(10, NOW)
-    view.reached(1, NOW)
-    assert not view.should_try(10, NOW)
     view.heard(1, BEHIND, NOW)
     assert view.should_try(10, NOW)
+    view.gone(1)
+    view.reached(1, NOW)
+    assert not view.should_try(10, NOW)
+
+
+def test_one_that_was_never_heard_is_given_up_when_the_log_does_not_move():
+    """Its address may refuse because of a firewall."""
+    view = View(0, 2, NOW)
+    view.gone(1)
+    view.log_moved(NOW + BIT)
+    assert not view.should_try(10, NOW + SILENCE)
+    assert view.should_try(10, NOW + SILENCE + BIT)
 
 
 def test_reaching_a_member_that_says_nothing_does_not_count_as_hearing_of_it():
@@ -109,3 +118,12 @@ def test_who_goes_names_the_standby_that_has_read_furthest():
     view.gone(2)
     assert view.furthest(NOW) == 3
     assert view.furthest(NOW + SILENCE) is None
+
+
+def test_an_owner_knows_that_some_may_not_hear_it():
+    view = seen_by_second(first=FOLLOWS)
+    assert not view.misses_some(NOW)
+    assert view.misses_some(NOW + SILENCE)
+    view.gone(0)
+    assert view.misses_some(NOW), "that it has ended may be wrong"
+    assert View(0, 2, NOW).misses_some(NOW)
