@@ -201,14 +201,14 @@ class RocksStorage:
             if len(keys) < WORTH_A_WALK:
                 return cast("list[bytes | None]", source.get(list(keys)))
             positions = positions_in_order(keys)
-            ordered = keys if positions is None else [keys[at] for at in positions]
+            if positions is None:
+                return read_in_order(source, keys)
+            ordered = [keys[at] for at in positions]
             if not all(map(lt, ordered, islice(ordered, 1, None))):  # one is wanted twice
                 once = sorted(set(keys))
                 found = dict(zip(once, read_in_order(source, once), strict=True))
                 return [found[key] for key in keys]
             values = read_in_order(source, ordered)
-            if positions is None:
-                return values
             wanted: list[bytes | None] = [None] * len(keys)
             for at, value in zip(positions, values, strict=True):
                 wanted[at] = value

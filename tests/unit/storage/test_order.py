@@ -21,8 +21,9 @@ def test_keys_of_any_order_are_sorted(keys):
 
 def test_keys_that_ascend_stay_as_they_are():
     keys = [b"a", b"b", b"c"]
-    assert in_order(keys) is keys
+    assert in_order(keys) == keys
     assert positions_in_order(keys) is None
+    assert positions_in_order([b"a", b"a"]) == [0, 1], "whoever takes them for ascending must not meet one twice"
 
 
 @given(st.integers(100, 200), st.integers(2, 8), st.integers(0, 7))
