@@ -11,8 +11,8 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from fila.config import StorageConfig
+from fila.replicas.loading import open_replica
 from fila.replicas.opening import open_log
-from fila.replicas.replica import Replica
 from fila.replicas.tail import Tail
 from fila.storage.base import Family
 from fila.storage.opening import open_store
@@ -42,6 +42,7 @@ class Members:
         for name, server in self.servers.items():
             seen = [each if each.startswith(name) or not deaf else f"{each[0]}={self._nobody()}" for each in members]
             section = {"name": "orders", "member": name, "members": seen, "log": log}
+            section["snapshots"] = log.replace("table=orders", "table=snapshots")
             lines = [f"{key} = {json.dumps(value)}" for key, value in section.items()]
             Path(server.workdir, "fila.toml").write_text("\n".join([config, "[cluster]", *lines, ""]))
 
@@ -102,17 +103,18 @@ class Members:
         return asyncio.run(self._copies())
 
     async def _copies(self):
-        log = await open_log(self.log)
+        log, snaps = await open_log(self.log), await open_log(self.log.replace("table=orders", "table=snapshots"))
         found = {}
         for name, server in self.servers.items():
             store = open_store(StorageConfig(data_dir=str(server.data_dir)))
-            tail = Tail(log, Replica(store, 0))
+            tail = Tail(log, await open_replica(store, 0, log, snaps))
             await tail.catch_up()
             await tail.rest()
             entries = {(family, key): value for family in Family for key, value in store.scan(family)}
             found[name] = {key: value for key, value in entries.items() if key not in OWN_KEYS}
             store.close()
         await log.close()
+        await snaps.close()
         return found
 
     def close(self):

@@ -1,6 +1,7 @@
 """A broker that three members keep in a log on PostgreSQL: whatever becomes of a member, nothing is lost or doubled."""
 
 import asyncio
+import shutil
 import time
 
 import grpc
@@ -112,6 +113,28 @@ def test_an_engine_that_stands_still_costs_time_and_nothing_else(members):
         load.check(connections_lost=True)
 
     asyncio.run(scenario())
+    check_copies(members)
+
+
+def test_a_log_that_has_become_long_is_cut_off_and_who_is_too_far_behind_begins_with_a_snapshot(members):
+    """After 256 MiB of log, of which nothing waits any more: a member that slept, and one that has lost its store."""
+    owner = members.start()
+    first, second = [name for name in NAMES if name != owner]
+    with Client(members.addr, timeout=60) as client:
+        client.create_queue("q")
+        members.pause(second)
+        for number in range(17):
+            client.enqueue_many("q", [bytes([number]) * (1 << 20)] * 16)
+            take(client, "q", 16)
+        eventually(lambda: int(members.engine.sql("SELECT min(position) FROM orders")) > 0, "the log is cut off", 120)
+        members.go_on(second)
+        members.until_logged(second, "this member is too far behind, and begins with a snapshot")
+        members.until_logged(second, "listening", 2)
+        members.servers[first].kill()
+        shutil.rmtree(members.servers[first].data_dir)
+        members.servers[first].launch()
+        members.until_logged(first, "listening", 2)
+        client.enqueue("q", {}, b"after it")
     check_copies(members)
 
 

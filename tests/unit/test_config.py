@@ -287,6 +287,7 @@ def test_a_cluster_has_members_with_addresses():
         ({"members": ("b", "a=10.0.0.1:5555")}, "a list such as"),
         ({"members": ("b=10.0.0.1", "a=10.0.0.1:5555")}, "a list such as"),
         ({"name": "or ders"}, "letters, digits"),
+        ({"snapshots": CLUSTER["log"]}, "snapshots in another log than log"),
     ],
 )
 def test_a_cluster_that_is_not_whole_is_refused(changed, expected):

@@ -338,6 +338,8 @@ class ClusterConfig(Section):
     members: tuple[str, ...] = text_list((), 'a list such as ["a=10.0.0.1:5555", "b=10.0.0.2:5555"]', _is_member)
     #: The log, which no other cluster uses: "postgres://...".
     log: str = text("", "the URL of a log, or nothing", secret=True)
+    #: Another log, of snapshots: what stands before one is cut off. Empty: the log is kept whole.
+    snapshots: str = text("", "the URL of another log, or nothing", secret=True)
 
     @property
     def enabled(self) -> bool:
@@ -356,6 +358,8 @@ class ClusterConfig(Section):
         self.require(all(given) or not any(given), "name, member, members and log together, or none of them")
         self.require(len(set(self.names)) == len(self.names), "members with different names")
         self.require(not self.members or self.member in self.names, "member to be one of members")
+        self.require(not self.snapshots or self.snapshots != self.log, "snapshots in another log than log")
+        self.require(self.enabled or not self.snapshots, "log where there are snapshots")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,13 @@ from fila.replicas.address import BadAddress
 from fila.replicas.entry import Kind, Unreadable
 from fila.replicas.epochs import Overtaken
 from fila.replicas.folder import claim
-from fila.replicas.log import LogError, LogUnavailable, ReplicatedLog, Unfit
+from fila.replicas.loading import open_replica
+from fila.replicas.log import LogError, LogUnavailable, ReplicatedLog, Truncated, Unfit
 from fila.replicas.opening import open_log
 from fila.replicas.owner import Owner, take_over
 from fila.replicas.replica import Counted, Replica
 from fila.replicas.shared import SharedCommitter, SharedStore, node_of
+from fila.replicas.shortening import keep_short
 from fila.replicas.tail import Tail
 from fila.replicas.view import SILENCE, Beat, View
 from fila.replicas.watching import WATCH, Watching, telling
@@ -117,18 +119,21 @@ class Member:
         self._named = False
         """Whether an owner that went has named this member to follow it"""
         self._watching: list[Watching] = []
+        self._beside: list[asyncio.Future[None]] = []
+        """What goes on while it serves, and uses the owner"""
         self.health = Health(HOT_SERVICE, ADMIN_SERVICE, AUTH_SERVICE, PRODUCERS, OWNER)
         self.health.set(OWNER, _NOT_SERVING)
 
     async def start(self) -> None:
         """Open the log and the store, and listen. Raises SettingsError, StoreUnusable or OSError."""
         config, cluster = self._config, self._config.cluster
-        self._log = await _open_log(cluster.log)
+        self._log = await _open_log("log", cluster.log)
+        self._snaps = await _open_log("snapshots", cluster.snapshots) if cluster.snapshots else None
         path = Path(config.storage.data_dir)
         check_one(path)
         claim(path, cluster.name)
         self._copy = open_store(replace(config.storage, durability="wal"))
-        self._tail = Tail(self._log, Replica(self._copy, SHARD))
+        self._tail = Tail(self._log, await self._open_replica())
         largest = largest_request(config)
         peers = self._peers = Peers.of_members(self._addresses, self._number, largest)
         forwarding = MemberForwarding(peers, self._names, self._addresses, self._epoch)
@@ -158,8 +163,23 @@ class Member:
                 self._watching.append(Watching(cluster.name, number, other, self._view))
         log.info("listening", address=address, port=port, member=cluster.member, cluster=cluster.name)
 
+    async def _open_replica(self) -> Replica:
+        """Raises StoreUnusable, or OSError while the log cannot be read."""
+        if self._snaps is None:
+            return Replica(self._copy, SHARD)
+        while True:
+            try:
+                return await open_replica(self._copy, SHARD, self._log, self._snaps)
+            except Truncated:
+                continue  # more was cut off meanwhile: there is a later snapshot
+            except LogUnavailable as cause:
+                raise OSError(f"the log of the cluster cannot be read: {cause}") from cause
+            except (Unreadable, LogError, StoreFailed) as cause:
+                raise StoreUnusable(f"the log of the cluster cannot be followed: {cause}") from cause
+
     async def run(self) -> None:
-        """Follow until it is this member's turn, own the shard, and return when it is deposed.
+        """Follow until it is this member's turn, own the shard, and return when it is to begin anew: it was deposed, or
+        the log was cut off behind what it has read.
 
         Raises StoreUnusable for a log that has lost something, or what the broker has failed of.
         """
@@ -172,6 +192,10 @@ class Member:
                     with suppress(Overtaken):
                         self._owner = await take_over(self._tail, self._config.cluster.member, self._on_end)
             await self._serve(self._owner)
+        except Truncated as cause:
+            if self._snaps is None:
+                raise StoreUnusable(f"{cause}, and cluster.snapshots does not say where snapshots are") from cause
+            log.warning("this member is too far behind, and begins with a snapshot", reason=str(cause))
         except (Unreadable, LogError, StoreFailed) as cause:
             raise StoreUnusable(f"the log of the cluster cannot be followed: {cause}") from cause
 
@@ -207,13 +231,11 @@ class Member:
         await server.start()
         calm_garbage_collector(loading=server.loading)
         log.info("this member owns the shard", epoch=self._epoch(), tick=self._tail.replica.mark.tick)
-        looking = asyncio.ensure_future(self._look(owner))
-        try:
-            await asyncio.wait({server.failed})
-        finally:
-            looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await looking
+        self._beside.append(asyncio.ensure_future(self._look(owner)))
+        if self._snaps is not None:
+            keeping = keep_short(self._log, self._snaps, self._tail.replica, owner, self._stored_bytes)
+            self._beside.append(asyncio.ensure_future(keeping))
+        await asyncio.wait({server.failed})
         failure = server.failed.exception()
         if failure is not None and not isinstance(failure, SteppedDown):
             raise failure
@@ -228,6 +250,10 @@ class Member:
             await asyncio.sleep(LOOK_AT_LOG_S)
             if self._tail.replica.position == position:
                 await (owner.beat() if self._view.misses_some(monotonic_ns()) else owner.look())
+
+    def _stored_bytes(self) -> int:
+        sizes = self._copy.sizes()
+        return 0 if sizes is None else sizes.file_bytes + sizes.buffer_bytes
 
     def _on_end(self, reason: SteppedDown) -> None:
         if self._server is not None:
@@ -288,19 +314,24 @@ class Member:
         for watching in self._watching:
             await watching.stop()
         await self._peers.close()
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
         if self._owner is not None:
             await self._owner.close()
         await self._tail.rest()
         await self._log.close()
+        if self._snaps is not None:
+            await self._snaps.close()
         self._copy.close()
 
 
-async def _open_log(url: str) -> ReplicatedLog:
+async def _open_log(name: str, url: str) -> ReplicatedLog:
     """Raises SettingsError, or OSError while the log cannot be reached."""
     try:
         return await open_log(url)
     except (BadAddress, Unfit) as error:
-        raise SettingsError(f"cluster.log: {error}") from error
+        raise SettingsError(f"cluster.{name}: {error}") from error
     except LogUnavailable as error:
         raise OSError(f"the log of the cluster cannot be reached: {error}") from error
 
