@@ -266,6 +266,39 @@ func TestWhoWasSetFreeWithOthersTravelsWithThem(t *testing.T) {
 	}
 }
 
+func TestBatchesThatAreSentOneAtATimeAreAllSent(t *testing.T) {
+	var streams atomic.Int32
+	seen := make(chan uint64)
+	refuse := make(chan struct{})
+	f := &fake{enqueue: func(s filav1.FilaService_EnqueueStreamServer) error {
+		if streams.Add(1) > 1 {
+			return taking(s, func(*filav1.EnqueueBatchRequest) {})
+		}
+		for range 2 {
+			request, err := s.Recv()
+			if err != nil {
+				return nil
+			}
+			seen <- request.GetSequence()
+		}
+		<-refuse
+		return refusal(codes.PermissionDenied, &filav1.Error{Kind: filav1.ErrorKind_ERROR_KIND_PERMISSION_DENIED})
+	}}
+	c := fakeClient(t, f.start(t))
+	call := func() {
+		if _, err := c.Enqueue(within(t), "q", nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	first := begun(call)
+	<-seen
+	second := begun(call)
+	<-seen
+	close(refuse) // of two: they are sent one at a time, and nobody else calls
+	ends(t, "the first", first)
+	ends(t, "the second", second)
+}
+
 func TestRefusalThatPassesIsWaitedOut(t *testing.T) {
 	var tries atomic.Int32
 	f := &fake{enqueue: func(s filav1.FilaService_EnqueueStreamServer) error {

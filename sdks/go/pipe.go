@@ -400,7 +400,7 @@ func (p *pipe[T]) read(stream grpc.ClientStream, answered *bool) error {
 		}
 		p.trouble = nil
 		p.company.free(len(first.items)+p.window.items()+len(p.gathered), time.Now())
-		ready := len(p.gathered) > 0
+		ready := len(p.gathered)+len(p.window.resend) > 0
 		p.mu.Unlock()
 		if err != nil { // of this batch alone: the others are sent again
 			return unavailable("unexpected answer of the broker: "+err.Error(), err)
