@@ -1,5 +1,5 @@
-"""Sorting the keys of messages that go out or are done: a few of each tenant follow each other, so that they come as
-many short ascending runs.
+"""Sorting the keys of messages that go out: a few of each tenant follow each other, so that they come as many short
+ascending runs.
 
 A sort takes runs as they are, but merges many short ones as slowly as if there was no order at all. Taking the first of
 each run, then the second of each, and so on, makes few long runs of them: tenants have their turns in about the order
@@ -16,11 +16,6 @@ T = TypeVar("T")
 
 _SAMPLE = 64
 """So many keys tell how long runs are: to look at all of them would take those that are in order longer."""
-
-
-def in_order(keys: list[bytes]) -> list[bytes]:
-    """The keys, ascending."""
-    return sorted(_unwoven(keys, _usual_run(keys)))
 
 
 def positions_in_order(keys: Sequence[bytes]) -> list[int] | None:
