@@ -23,6 +23,8 @@ class Beat(NamedTuple):
     owns: bool
     epoch: int
     position: int
+    tries: bool = False
+    """Whether it is about to own the shard"""
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ class _Other:
     """None: it has not said anything yet"""
     gone: bool = False
     took_at: int | None = None
-    """When its barrier was read"""
+    """When it said that it tries, or its barrier was read"""
 
 
 class View:
@@ -48,6 +50,8 @@ class View:
 
     def heard(self, member: int, beat: Beat, now: int) -> None:
         other = self._others[member]
+        if beat.tries and not (other.beat is not None and other.beat.tries):
+            other.took_at = now
         other.heard_at, other.beat, other.gone = now, beat, False
 
     def gone(self, member: int) -> None:

@@ -116,6 +116,7 @@ class Member:
         self._view = View(self._number, len(self._names), monotonic_ns(), random.randrange(SILENCE // 3))
         self._owner: Owner | None = None
         self._server: OwningServer | None = None
+        self._tries = False
         self._named = False
         """Whether an owner that went has named this member to follow it"""
         self._watching: list[Watching] = []
@@ -186,11 +187,7 @@ class Member:
         try:
             while self._owner is None:
                 await self._follow()
-                await self._tail.catch_up(self._seen)
-                if self._is_my_turn():  # nobody has taken over meanwhile
-                    self._named = False
-                    with suppress(Overtaken):
-                        self._owner = await take_over(self._tail, self._config.cluster.member, self._on_end)
+                await self._try_to_own()
             await self._serve(self._owner)
         except Truncated as cause:
             if self._snaps is None:
@@ -198,6 +195,17 @@ class Member:
             log.warning("this member is too far behind, and begins with a snapshot", reason=str(cause))
         except (Unreadable, LogError, StoreFailed) as cause:
             raise StoreUnusable(f"the log of the cluster cannot be followed: {cause}") from cause
+
+    async def _try_to_own(self) -> None:
+        self._tries = True
+        try:
+            await self._tail.catch_up(self._seen)
+            if self._is_my_turn():  # nobody has taken over meanwhile
+                self._named = False
+                with suppress(Overtaken):
+                    self._owner = await take_over(self._tail, self._config.cluster.member, self._on_end)
+        finally:
+            self._tries = False
 
     def _is_my_turn(self) -> bool:
         return self._named or self._view.should_try(self._tail.replica.position, monotonic_ns())
@@ -279,7 +287,7 @@ class Member:
 
     def _beat(self) -> Beat:
         replica = self._tail.replica
-        return Beat(self._has_taken_over(), replica.mark.epoch, replica.position)
+        return Beat(self._has_taken_over(), replica.mark.epoch, replica.position, self._tries)
 
     def _has_taken_over(self) -> bool:
         """Whether this member owns the shard, or is about to serve it."""

@@ -103,6 +103,17 @@ def test_one_whose_barrier_counts_has_time_to_say_that_it_owns_the_shard():
     assert view.should_try(10, NOW)
 
 
+def test_one_that_says_that_it_tries_has_time_for_it():
+    """The engine may be slow. But one that cannot reach it does not keep the others from trying for ever."""
+    view = seen_by_second(first=FOLLOWS, third=BEHIND)
+    view.heard(0, BEHIND._replace(tries=True), NOW)
+    assert not view.should_try(10, NOW)
+    late = NOW + SILENCE
+    view.heard(0, BEHIND._replace(tries=True), late)
+    view.heard(2, BEHIND, late)
+    assert view.should_try(10, late)
+
+
 def test_the_owner_of_the_latest_epoch_is_the_owner():
     view = seen_by_second(first=Beat(True, 3, 10), third=Beat(True, 4, 10))
     assert view.owner(NOW) == 2
