@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -179,6 +180,58 @@ func TestLostBatchIsSentAgainUnderItsNumber(t *testing.T) {
 	}
 	if len(again) != 1 || again[0].GetSequence() != first.GetSequence() || again[0].GetProducerId() != first.GetProducerId() {
 		t.Errorf("first %v, again %v", first, again)
+	}
+}
+
+func TestLostBatchThatIsRefusedMeanwhileKeepsItsNumber(t *testing.T) {
+	var streams atomic.Int32
+	var mu sync.Mutex
+	var after []uint64
+	seen, lose := make(chan struct{}), make(chan struct{})
+	f := &fake{enqueue: func(s filav1.FilaService_EnqueueStreamServer) error {
+		switch streams.Add(1) {
+		case 1: // both are taken, and the answers are lost
+			for range 2 {
+				if _, err := s.Recv(); err != nil {
+					return nil
+				}
+				seen <- struct{}{}
+			}
+			<-lose
+			return status.Error(codes.Unavailable, "lost")
+		case 2:
+			request, err := s.Recv()
+			if err != nil {
+				return nil
+			}
+			_ = s.Send(&filav1.EnqueueBatchResponse{
+				Sequence: request.GetSequence(), Error: &filav1.Error{Kind: filav1.ErrorKind_ERROR_KIND_OVERLOADED, Retryable: true},
+			})
+			_, _ = s.Recv()
+			return nil
+		}
+		return taking(s, func(r *filav1.EnqueueBatchRequest) {
+			mu.Lock()
+			defer mu.Unlock()
+			after = append(after, r.GetSequence())
+		})
+	}}
+	c := fakeClient(t, f.start(t))
+	var calls sync.WaitGroup
+	for _, want := range []string{"1-0", "2-0"} {
+		calls.Go(func() {
+			if id, err := c.Enqueue(within(t), "q", nil, nil); err != nil || id != want {
+				t.Errorf("%q, %v: under another number it would be enqueued twice", id, err)
+			}
+		})
+		<-seen
+	}
+	close(lose)
+	calls.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(after, []uint64{1, 2}) {
+		t.Errorf("after the refusal %v are sent", after)
 	}
 }
 
@@ -524,5 +577,33 @@ func TestSettleIsRepeatedWhenItsRefusalPasses(t *testing.T) {
 	}
 	if err := c.Nack(within(t), "q", "1", "\xff"); !errors.Is(err, ErrInvalidArgument) {
 		t.Errorf("a text that is not UTF-8: %v", err)
+	}
+}
+
+func TestLostAckThatIsRefusedMeanwhileIsStillOneThatWasSentBefore(t *testing.T) {
+	var requests atomic.Int32
+	f := &fake{settle: func(s filav1.FilaService_SettleServer) error {
+		for {
+			request, err := s.Recv()
+			if err != nil {
+				return nil
+			}
+			response := &filav1.SettleResponse{Sequence: request.GetSequence()}
+			switch requests.Add(1) {
+			case 1:
+				return status.Error(codes.Unavailable, "lost")
+			case 2:
+				response.Error = &filav1.Error{Kind: filav1.ErrorKind_ERROR_KIND_OVERLOADED, Retryable: true}
+			default:
+				response.Failures = []*filav1.SettleFailure{{Queue: "q", MessageId: "1", Error: &filav1.Error{Kind: filav1.ErrorKind_ERROR_KIND_MESSAGE_GONE}}}
+			}
+			if err := s.Send(response); err != nil {
+				return err
+			}
+		}
+	}}
+	c := fakeClient(t, f.start(t))
+	if err := c.Ack(within(t), "q", "1"); err != nil || requests.Load() != 3 {
+		t.Errorf("it was carried out the first time: %v after %d requests", err, requests.Load())
 	}
 }

@@ -21,6 +21,8 @@ import (
 type codec[T any] interface {
 	// makeBatch takes from the front of gathered what fits into one batch.
 	makeBatch(gathered []T) (made *batch[T], rest []T)
+	// Its error is an [Error] when nothing was done now, but may have been when the batch was sent before: it keeps its
+	// number and is sent again. Any other error says that the answer does not fit.
 	answer(of *batch[T], response []byte) error
 }
 
@@ -286,9 +288,9 @@ func (p *pipe[T]) serve() (answered bool, failed *Error, lost bool) {
 		return answered, unavailable("the broker closed the stream", err), true
 	}
 	failed, lost = asError(err)
-	if owner := ownerOf(failed, trailerOf(stream)); owner != "" {
+	if owner := ownerOf(failed, trailerOf(stream, err)); owner != "" {
 		p.follow(owner, answered)
-	} else if lost && failed.Kind != kindKeyEnded && failed.Kind != kindStoreBusy {
+	} else if lost && failed.code == codes.Unavailable && failed.Kind != kindKeyEnded && failed.Kind != kindStoreBusy {
 		p.left(at)
 	}
 	return answered, failed, lost
@@ -392,6 +394,11 @@ func (p *pipe[T]) read(stream grpc.ClientStream, answered *bool) error {
 			return unavailable("the broker sent an answer that nobody waits for", nil)
 		}
 		err := p.codec.answer(first, response)
+		if errors.As(err, new(*Error)) {
+			p.window.again(first)
+			p.mu.Unlock()
+			return err
+		}
 		for _, each := range first.items {
 			if err != nil {
 				each.fail(&Error{Kind: kindInternal, Message: "unexpected answer of the broker: " + err.Error(), cause: err})

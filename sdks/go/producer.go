@@ -146,8 +146,12 @@ func (c *enqueueCodec) answer(of *batch[*enqueueItem], response []byte) error {
 		return fmt.Errorf("the answer to batch %d names batch %d", of.sequence, answer.GetSequence())
 	}
 	if answer.GetError() != nil {
+		failed := fromContract(answer.GetError(), "")
+		if of.resent && passes(failed) {
+			return failed
+		}
 		for _, each := range of.items {
-			each.fail(fromContract(answer.GetError(), ""))
+			each.fail(failed)
 		}
 		return nil
 	}

@@ -45,8 +45,9 @@ func asError(err error) (failed *Error, lost bool) {
 	return fromStatus(err)
 }
 
-func trailerOf(stream grpc.ClientStream) metadata.MD {
-	if stream == nil {
+// trailerOf is what the broker has said at the end of a stream, which has ended with err.
+func trailerOf(stream grpc.ClientStream, err error) metadata.MD {
+	if stream == nil || errors.As(err, new(*Error)) { // it was not the broker that ended it
 		return nil
 	}
 	return stream.Trailer()

@@ -157,6 +157,10 @@ func TestWindowSendsAgainInOrderWithoutThoseNobodyWaitsFor(t *testing.T) {
 		if got := w.next(0, made("new", 1)); got.items[0] != want || !got.resent {
 			t.Errorf("sent %v, want %s again", got.items, want)
 		}
+		if w.next(0, made("new", 1)) != nil {
+			t.Errorf("%s is sent again alone", want)
+		}
+		w.answered()
 	}
 	if got := w.next(0, nothing); got != nil {
 		t.Errorf("sent %v, want nothing", got.items)

@@ -34,6 +34,8 @@ type batch[T any] struct {
 //
 //   - Batches leave in the order in which they were made, and are answered in that order.
 //   - After a lost stream they go first onto the next one, the same bytes in the same order.
+//   - One that may have been carried out is sent again alone. If the broker has no time for it, it has to come once more
+//     under its number, and that must happen before a higher number gets through.
 //   - A batch that nobody waits for any more is not sent again; its number is never used again.
 //   - When the broker ends the stream with a refusal, the batch to blame is known only if it was alone. So they are
 //     sent one at a time from then on, until one is refused alone.
@@ -67,8 +69,9 @@ func (w *window[T]) next(gathered int, create func() *batch[T]) *batch[T] {
 
 func (w *window[T]) room(gathered int) int {
 	count := len(w.inFlight)
+	again := len(w.resend) > 0 || count > 0 && w.inFlight[count-1].resent
 	switch small := count > 0 && w.inFlight[count-1].data.Len() < smallBytes; {
-	case w.probing, small && w.items()+gathered >= manyItems:
+	case w.probing, again, small && w.items()+gathered >= manyItems:
 		return 1
 	case small:
 		return smallWindow
@@ -110,6 +113,9 @@ func (w *window[T]) answered() *batch[T] {
 	w.inFlight = w.inFlight[1:]
 	return first
 }
+
+// again puts an answered batch back: it is to be sent again under its number.
+func (w *window[T]) again(first *batch[T]) { w.inFlight = append([]*batch[T]{first}, w.inFlight...) }
 
 // lost: what was in flight is to be sent again.
 func (w *window[T]) lost() {
