@@ -504,6 +504,43 @@ func TestOnlyWhatTheProgramHasIsReported(t *testing.T) {
 	}
 }
 
+func TestCreditIsNotChangedAfterTheGoodbye(t *testing.T) {
+	goodbyes, after := make(chan struct{}), make(chan error, 1)
+	f := &fake{consume: func(s filav1.FilaService_ConsumeServer) error {
+		_ = s.SendHeader(metadata.Pairs(visibilityHeader, "30000"))
+		for {
+			if _, err := s.Recv(); err != nil {
+				break
+			}
+		}
+		goodbyes <- struct{}{}
+		select {
+		case <-s.Context().Done():
+			after <- s.Context().Err()
+		case <-time.After(100 * time.Millisecond):
+			after <- nil
+		}
+		return nil
+	}}
+	c := fakeClient(t, f.start(t))
+	consumer, err := c.Subscribe("q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-consumer.opened
+	stopped := begun(func() { _ = consumer.Stop(within(t)) })
+	<-goodbyes
+	for credit := range 3 {
+		if err := consumer.SetMaxInFlight(credit); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-after; err != nil {
+		t.Errorf("the stream is cut before the broker has taken back what was prefetched: %v", err)
+	}
+	ends(t, "the consumer", stopped)
+}
+
 func TestMessageThatMayKillIsReportedBeforeTheProgramHasIt(t *testing.T) {
 	seen := make(chan uint64, 100)
 	released := make(chan *filav1.SettleRequest, 1)

@@ -117,7 +117,7 @@ func (s *session) loop(ctx context.Context, arrivals <-chan arrival) error {
 	s.due = time.NewTimer(time.Hour)
 	s.due.Stop()
 	defer s.due.Stop()
-	stop := k.waiting.Done()
+	stop, credits := k.waiting.Done(), k.credits
 	k.shelf.begin()
 	for {
 		first, out := s.next()
@@ -133,11 +133,11 @@ func (s *session) loop(ctx context.Context, arrivals <-chan arrival) error {
 			s.arrived(one)
 		case <-s.due.C:
 			s.report()
-		case credit := <-k.credits:
+		case credit := <-credits:
 			k.credit, s.most = credit, max(s.most, credit)
 			_ = s.stream.Send(&filav1.ConsumeRequest{MaxInFlight: proto.Uint32(credit)})
 		case <-stop:
-			stop = nil
+			stop, credits = nil, nil // nothing is sent after the goodbye
 			s.goodbye()
 		case <-ctx.Done():
 			return io.EOF
