@@ -29,6 +29,8 @@ WAITING, TENANTS = 80_000, 100
 """Messages of the backlog, and its fairness keys. More than a start reads before it serves."""
 KILLS_A_RUN = 50
 """A new server and new books after so many, so that a run of any length takes little memory."""
+PATIENCE_S = 90
+"""How long a start may take: the machine may be busy, and a kill that hits nobody is no test."""
 PART = 20
 """Messages of a transaction"""
 
@@ -179,7 +181,7 @@ def rounds(kills, seed):
 
 def kill_often(folder, kills, journal, chance):
     config = f"[journal]\nenabled = {str(journal).lower()}\n"
-    with ServerProcess(folder, config=config) as server:
+    with ServerProcess(folder, config=config, start_timeout=PATIENCE_S) as server:
         return asyncio.run(run(server, kills, chance))
 
 
