@@ -56,6 +56,8 @@ class Broker:
         """Told at the end of each tick: "tick", when it began, and who says what it did"""
         self.state = engine.state
         self.journal = engine.journal
+        self.is_alone = engine.is_alone
+        """Whether nobody else can change what is stored here. If not, memory may be behind."""
         self._engine = engine
         engine.on_durable = self._hand_out
         engine.on_landed = self._schedule

@@ -4,7 +4,8 @@ Rules of this file:
 - one batch at a time: the next one comes after `done` was called for the one before;
 - `done` is called once, from the thread of the engine: before `write` returns, or at any later time;
 - until then the store is as it was before the batch. When `done` says that it is durable, the store holds it;
-- `done` is told of a failure after which the store is as it was, or of `SteppedDown`: then the engine ends.
+- `done` is told of a failure after which the store is as it was, or of `SteppedDown`: then the engine ends;
+- a batch without changes is written like any other: that it counts shows that nobody else has taken over before.
 """
 
 from collections.abc import Callable

@@ -9,6 +9,9 @@ Who writes may take its time (`commit.py`). A tick whose write is under way is *
 - consumers may come at once. Those that go do so when the tick has landed: it may be about to deliver to them;
 - whoever looks sees what the tick has taken out of the lanes in no place.
 
+Who shares what it writes to may have been deposed without knowing. So with a committer no command is answered before a
+write of its tick counts, also if the tick changes nothing: all that memory says of it was true after the command came.
+
 What a command does is in its own module (`operations.py` lists them). The engine only decides what goes into a tick,
 and when the next one is due. Time is an argument, in nanoseconds since the epoch.
 """
@@ -117,6 +120,8 @@ class Engine:
         self.journal = journal
         self._store = store
         self._committer = committer or LocalCommitter(store)
+        self.is_alone = committer is None
+        """Whether nobody else can change what it writes to: its memory is never behind"""
         self._flight: _Flight | None = None
         self._leaving: list[Callable[[], None]] = []
         """Consumers that go when the tick in flight has landed"""
@@ -291,7 +296,7 @@ class Engine:
         tick = Tick(self.state, self._store, self._chores, now, self._commands.came_by(now))
         commands = self._plan_alone(tick) if alone else self._plan_all(tick)
         self._handled = [type(command) for command in commands]
-        if not len(tick.batch) and self.journal.remember_looks(tick):
+        if not len(tick.batch) and (self.is_alone or not _are_asked(commands)) and self.journal.remember_looks(tick):
             self._take_effect(tick, now)
         else:
             self._write(tick, commands)
@@ -479,6 +484,11 @@ class Engine:
 
     def _answer_settle(self, reply: Callable[[Any], None], failures: list[Any]) -> None:
         self._lookups.answer(self._config.max_queued_commands - self.queued, reply, failures)
+
+
+def _are_asked(commands: list[Command]) -> bool:
+    """Whether a client waits for some of them."""
+    return any(not isinstance(command, UNASKED) for command in commands)
 
 
 def _nothing() -> None:

@@ -1,6 +1,10 @@
 """What a consumer is granted, on its way out: read from the store as fast as the consumer takes it.
 
 A caller of `Consume` says meanwhile how much of it its application was handed.
+
+A lease is a promise of the whole cluster until it ends, and not longer: then another member may deliver what it covers,
+and have it acked. So a broker that is not alone sends nothing whose lease has ended, also while it cannot write that it
+has.
 """
 
 import asyncio
@@ -142,6 +146,8 @@ class Deliveries:
         self._sending, self._sent = grant, []
         parts = self._news()
         for messages in broker.records.read(queue, grant):
+            if not broker.is_alone and grant.expires_at <= broker.now():
+                break
             more = sum(len(record) for _, _, record in messages)
             if size and size + more > RESPONSE_BYTES:
                 size = 0

@@ -15,7 +15,7 @@ from fila.broker.commands import (
     Settle,
 )
 from fila.config import JournalConfig
-from fila.core.errors import LeaseEnded, QueueNotFound, SteppedDown, StoreBusy, StoreFailed
+from fila.core.errors import LeaseEnded, MessageGone, QueueNotFound, SteppedDown, StoreBusy, StoreFailed
 from fila.storage.journal import Kind
 from tests.helpers.broker import MS, SECOND, Driver, incoming, stats_of
 from tests.helpers.journal import read_all
@@ -363,3 +363,61 @@ class TestDeposed:
 
 def gone_acks(driver, count):
     return lambda reply: Settle(reply, acks=[AckGroup("q", [driver.id(driver.now + n) for n in range(count)])])
+
+
+def enqueue_nowhere(reply):
+    return Enqueue([incoming("nowhere")], reply)
+
+
+def ack(message_id, queue="q"):
+    return lambda reply: Settle(reply, acks=[AckGroup(queue, [message_id])])
+
+
+class TestCommandsThatChangeNothing:
+    """Whoever shares the log may have been deposed without knowing: what it knows is not an answer."""
+
+    @pytest.mark.parametrize("message", ["never given out", "gone"])
+    def test_are_answered_when_a_write_counts_that_came_after_them(self, driver, message):
+        _, (seq,) = held(driver)
+        whole(driver, ack(driver.id(seq)))
+        asked = driver.id(seq) if message == "gone" else driver.id(driver.state.sequence.last + 1000)
+        answers = fly(driver, ack(asked))
+        assert answers == []
+        driver.land()
+        (failures,) = answers
+        assert [type(failure.error) for failure in failures] == [MessageGone]
+
+    def test_share_one_write(self, driver):
+        asked = [driver.submit(ack(driver.id(number))) for number in range(1, 9)]
+        writes = driver.store.writes
+        whole(driver, enqueue_nowhere)
+        assert driver.store.writes == writes + 1
+        assert all(len(answers) == 1 for answers in asked)
+
+    @pytest.mark.parametrize("make", [ack("m"), enqueue_nowhere], ids=["ack", "enqueue"])
+    def test_are_not_answered_by_one_that_was_deposed(self, driver, make):
+        answers = fly(driver, make)
+        driver.land(SteppedDown("another has taken over; ask there"))
+        assert [type(answer) for answer in answers] == [SteppedDown]
+
+    def test_wait_while_the_log_is_away(self, driver):
+        answers = fly(driver, ack("m"))
+        driver.land(StoreBusy("away"))
+        assert answers == []
+        driver.now += MS
+        whole(driver)
+        assert len(answers) == 1
+
+    def test_are_answered_at_once_by_a_broker_that_is_alone(self):
+        driver = Driver()
+        driver.create("q")
+        writes = driver.store.writes
+        answers = driver.submit(ack("m"))
+        driver.tick()
+        assert len(answers) == 1
+        assert driver.store.writes == writes
+
+    def test_are_not_what_the_broker_asks_of_itself(self, driver):
+        driver.leave(driver.join("q"))
+        driver.tick()
+        assert not driver.engine.in_flight
