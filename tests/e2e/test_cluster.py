@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
@@ -94,6 +95,23 @@ def test_an_owner_that_is_told_to_stop_hands_over(members):
 
     asyncio.run(scenario())
     check_copies(members)
+
+
+@pytest.mark.parametrize("writes", [False, True], ids=["idle", "writing"])
+def test_an_owner_that_is_told_to_stop_while_the_engine_is_away_ends(tmp_path, writes):
+    with cluster(tmp_path, "[server]\nshutdown_grace_ms = 1000") as members:
+        first = members.start()
+        with Client(members.servers[first].addr, timeout=60) as client, ThreadPoolExecutor() as threads:
+            client.create_queue("q")
+            members.engine.pause()
+            time.sleep(1)  # it looks at the log
+            sending = [threads.submit(client.enqueue, "q", {}, b"in flight") for _ in range(writes)]
+            time.sleep(0.5)
+            assert members.servers[first].stop() == 0
+            members.engine.resume()
+            members.owner(besides=[first])
+            members.servers[first].launch()
+            assert all(each.result() for each in sending)
 
 
 def test_an_engine_that_stands_still_costs_time_and_nothing_else(members):

@@ -71,6 +71,9 @@ LOOK_S: Final = 0.05
 LOOK_AT_LOG_S: Final = 0.5
 """How often an owner looks whether it still is one, though it has nothing to write"""
 DEPOSED_GRACE_S: Final = 1.0
+STOP_S: Final = 5.0
+"""How long an owner that stops waits for the log: when callers have had their time, for what is under way, and for the
+word who follows"""
 OWNER: Final = "fila.owner"
 """The name under which a health check asks whether a member owns the shard"""
 
@@ -305,26 +308,34 @@ class Member:
         """Name the member that has read furthest to follow this one."""
         successor = self._view.furthest(monotonic_ns())
         if owner.ended is None and successor is not None:
-            with suppress(LogError):
-                await owner.release(self._names[successor])
+            with suppress(LogError, TimeoutError):
+                async with asyncio.timeout(STOP_S):
+                    await owner.release(self._names[successor])
                 log.info("handed over", to=self._names[successor])
 
     async def close(self, grace_s: float) -> None:
         await self._wire.stop(grace_s)
 
     async def stop(self) -> None:
-        """Finish what was accepted, hand over, and let go of everything."""
-        if self._server is not None:
-            await self._server.stop()
+        """Finish what was accepted, hand over, and let go of everything. Does not wait for ever for a log that is away:
+        then callers are told to ask again.
+        """
+        for task in self._beside:  # or they would wait for the log before the hand-over
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
+        grace_s = self._config.server.shutdown_grace_ms / 1000
+        if self._server is not None and self._owner is not None:
+            stopping = asyncio.ensure_future(self._server.stop())
+            await asyncio.wait({stopping}, timeout=grace_s + STOP_S)
+            if not stopping.done():
+                await self._owner.close()
+            await stopping
         else:
             self.health.stop()
-            await self._wire.stop(self._config.server.shutdown_grace_ms / 1000)
+            await self._wire.stop(grace_s)
         for watching in self._watching:
             await watching.stop()
         await self._peers.close()
-        for task in self._beside:
-            task.cancel()
-        await asyncio.gather(*self._beside, return_exceptions=True)
         if self._owner is not None:
             await self._owner.close()
         await self._tail.rest()
