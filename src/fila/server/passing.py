@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fila.cluster.forwarding import Forwarding
 from fila.cluster.peers import Peers
-from fila.core.errors import SteppedDown
+from fila.core.errors import BrokerError, Overloaded, SteppedDown
 from fila.server.status import row_of, text_of, write_details
 from fila.server.types import Method, ServerCall
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
@@ -23,7 +23,10 @@ PASSED: Final = "fila-passed"
 """Says that a call was passed on by another member"""
 WAIT_S: Final = 8.0
 """How long a call waits for an owner"""
+MAX_WAITING: Final = 5_000
+"""Calls that wait at once. They all go on in the same moment, at a member that has just taken over."""
 LOOK_S: Final = 0.02
+"""How often somebody looks for an owner while calls wait"""
 
 
 class MemberForwarding(Forwarding):
@@ -59,6 +62,9 @@ class Passing:
         self._forwarding = forwarding
         self._owner = owner
         self._begins = begins
+        self._waiting = 0
+        self._looking: asyncio.Task[None] | None = None
+        """Ends when something has changed. All that wait share it."""
 
     def methods(self) -> dict[str, Method]:
         """All methods of our services, by path."""
@@ -89,18 +95,46 @@ class Passing:
 
     async def _find_owner(self, call: ServerCall) -> int | None:
         passed = next(iter(call.metadata(PASSED.encode())), None) is not None
-        until = asyncio.get_running_loop().time() + min(WAIT_S, call.time_remaining() or WAIT_S)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + min(WAIT_S, call.time_remaining() or WAIT_S)
         while self.local is None:
             owner = self._owner()
             if owner is not None and not passed:
                 return owner
-            if (passed and not self._begins()) or asyncio.get_running_loop().time() >= until:
-                error = SteppedDown("no member of the cluster serves at the moment; retry")
-                row = row_of(error)
-                where = () if owner is None else self._forwarding.trailers(owner, call)
-                await call.abort(row.code, text_of(error), [*write_details(row, text_of(error)), *where])
-            await asyncio.sleep(LOOK_S)
+            left = until - loop.time()
+            if (passed and not self._begins()) or left <= 0:
+                await self._refuse(SteppedDown("no member of the cluster serves at the moment; retry"), owner, call)
+            if self._waiting >= MAX_WAITING:
+                waiting = f"{self._waiting} calls wait already until a member of the cluster serves; retry later"
+                await self._refuse(Overloaded(waiting), owner, call)
+            await self._wait(left)
         return None
+
+    async def _refuse(self, error: BrokerError, owner: int | None, call: ServerCall) -> None:
+        row, text = row_of(error), text_of(error)
+        where = () if owner is None else self._forwarding.trailers(owner, call)
+        await call.abort(row.code, text, [*write_details(row, text), *where])
+
+    async def _wait(self, seconds: float) -> None:
+        """Until something has changed, or for so long."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self._look())
+        self._waiting += 1
+        try:
+            await asyncio.wait({self._looking}, timeout=seconds)
+        finally:
+            self._waiting -= 1
+
+    async def _look(self) -> None:
+        """Until something is other than now, or nobody waits any more."""
+        before = self._state()
+        while self._state() == before:
+            await asyncio.sleep(LOOK_S)
+            if not self._waiting:
+                return
+
+    def _state(self) -> tuple[bool, int | None, bool]:
+        return self.local is not None, self._owner(), self._begins()
 
     async def _serve_here(self, method: Method, raw: Any, call: ServerCall) -> Any:
         """This member has become the owner while the call waited."""

@@ -6,6 +6,7 @@ import pytest
 
 from fila.cluster.forwarding import MAP, OWNER
 from fila.cluster.peers import Peers
+from fila.server import passing
 from fila.server.passing import PASSED, MemberForwarding, Passing
 from fila.server.status import read_details
 from fila.server.types import Method
@@ -146,3 +147,48 @@ async def test_an_owner_that_is_away_is_named():
         with pytest.raises(RpcError, match="member b is away") as refused:
             await asked.ask()
         assert refused.value.code() is StatusCode.UNAVAILABLE
+
+
+def waiting_ones(asked, count):
+    """Calls that wait, each at an owner that is looked for."""
+    return [asyncio.ensure_future(asked.ask()) for _ in range(count)]
+
+
+async def test_however_many_wait_one_of_them_looks():
+    async with Asked() as asked:
+        looks = []
+        asked.passing._owner = lambda: looks.append(1) or asked.owner
+        asking = waiting_ones(asked, 100)
+        await asyncio.sleep(0.3)
+        looks.clear()
+        await asyncio.sleep(0.3)
+        assert 0 < len(looks) < 100
+        asked.owner = 1
+        assert await asyncio.gather(*asking) == [b"hello, 1 times passed on"] * 100
+
+
+async def test_nobody_looks_when_nobody_waits_any_more():
+    async with Asked() as asked:
+        looks = []
+        asked.passing._owner = lambda: looks.append(1) or asked.owner
+        for each in waiting_ones(asked, 3):
+            await asyncio.sleep(0.05)
+            each.cancel()
+        await asyncio.sleep(0.2)
+        looks.clear()
+        await asyncio.sleep(0.2)
+        assert looks == []
+
+
+async def test_only_so_many_wait_and_the_others_are_told_at_once(monkeypatch):
+    monkeypatch.setattr(passing, "MAX_WAITING", 2)
+    async with Asked() as asked:
+        asking = waiting_ones(asked, 2)
+        await asyncio.sleep(0.1)
+        with pytest.raises(RpcError, match="2 calls wait already until a member of the cluster serves") as refused:
+            await asked.ask()
+        assert refused.value.code() is StatusCode.RESOURCE_EXHAUSTED
+        assert read_details(refused.value.trailing_metadata()).kind == errors_pb2.ERROR_KIND_OVERLOADED
+        asked.owner = 1
+        assert await asyncio.gather(*asking) == [b"hello, 1 times passed on"] * 2
+        assert await asked.ask() == b"hello, 1 times passed on"
