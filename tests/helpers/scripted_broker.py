@@ -8,9 +8,11 @@ from typing import Any
 
 import grpc
 
-from fila.core.errors import BrokerError, InvalidArgument, QueueNotFound, ShuttingDown
-from fila.server.status import row_of, write_details
+from fila.core.errors import BrokerError, InvalidArgument, Overloaded, QueueNotFound, QuotaExceeded, ShuttingDown
+from fila.server.status import row_of, write_details, write_error
 from fila.v1 import admin_pb2, admin_pb2_grpc, errors_pb2, service_pb2, service_pb2_grpc
+
+PASSING = {"overloaded": Overloaded("too much waits"), "quota": QuotaExceeded("too many messages a second")}
 
 
 class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminServicer):
@@ -20,6 +22,7 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
     - "lose answer": the stream breaks after the batch is applied
     - "ignore": applied, but never answered
     - "refuse": the stream ends with INVALID_ARGUMENT
+    - "overloaded", "quota": refused for a while, before the broker looks at what it is; the stream goes on
     """
 
     def __init__(self, visibility_timeout_ms: int = 30_000) -> None:
@@ -43,6 +46,9 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
             self.batches += 1
             self.sequences.append(request.sequence)
             command = await self._before(request, context)
+            if command in PASSING:
+                yield service_pb2.EnqueueBatchResponse(sequence=request.sequence, error=write_error(PASSING[command]))
+                continue
             answer = self._enqueue(request)
             if await self._after(command, context):
                 yield answer
@@ -62,6 +68,9 @@ class ScriptedBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAd
     async def Settle(self, requests: Any, context: Any) -> AsyncIterator[service_pb2.SettleResponse]:  # noqa: N802
         async for request in requests:
             command = await self._before(request, context)
+            if command in PASSING:
+                yield service_pb2.SettleResponse(sequence=request.sequence, error=write_error(PASSING[command]))
+                continue
             answer = self._settle(request)
             if await self._after(command, context):
                 yield answer

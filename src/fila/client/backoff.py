@@ -1,6 +1,10 @@
-"""Exponential backoff with jitter: how long to wait before the next attempt to connect."""
+"""Exponential backoff with jitter: how long to wait before the next attempt."""
 
 import random
+from typing import Final
+
+#: The longest pause that a broker can ask for: a wrong answer must not hold a client for hours.
+ASKED_MOST_S: Final = 30.0
 
 
 class Backoff:
@@ -16,7 +20,8 @@ class Backoff:
     def reset(self) -> None:
         self._next_s = self._first_s
 
-    def next_wait_s(self) -> float:
+    def next_wait_s(self, asked_s: float = 0.0) -> float:
+        """`asked_s` is how long the broker asked to wait at least."""
         wait_s = self._next_s
         self._next_s = min(self._most_s, wait_s * 2)
-        return wait_s * random.uniform(0.5, 1.0)
+        return max(wait_s * random.uniform(0.5, 1.0), min(asked_s, ASKED_MOST_S))

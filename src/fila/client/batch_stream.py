@@ -44,7 +44,17 @@ class Codec(Protocol[W]):
         """Take from the left what fits into one batch. Skip requests that nobody waits for any more."""
         ...
 
-    def answer(self, batch: Batch[W], response: bytes) -> None: ...
+    def answer(self, batch: Batch[W], response: bytes) -> FilaError | None:
+        """Returns the refusal of a batch that has to come again under its number: nobody was answered."""
+        ...
+
+
+class PutOff(Exception):
+    """Ends a stream on which the broker refused for a while what may have been carried out before."""
+
+    def __init__(self, refusal: FilaError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
 
 
 class BatchStream(Generic[W]):
@@ -109,12 +119,15 @@ class BatchStream(Generic[W]):
         """Use one stream, from opening it to its end."""
         call = self._call = self._open_call()
         call.on_writable = self._write
-        failure: RpcError | None = None
+        failure: RpcError | PutOff | None = None
+        asked_s = 0.0
         try:
             self._write()
             await call.each(self._answer)
         except RpcError as error:
             failure = error
+        except PutOff as error:
+            failure, asked_s = error, error.refusal.retry_after_s
         except asyncio.CancelledError:
             if self._defect is not None:
                 raise self._defect from None
@@ -125,14 +138,14 @@ class BatchStream(Generic[W]):
             call.cancel()
         if isinstance(failure, TlsFailed):
             self._fail_all(from_rpc(failure))
-        elif failure is None or was_lost(failure):
+        elif failure is None or isinstance(failure, PutOff) or was_lost(failure):
             self._window.lost()
         elif (blamed := self._window.refused()) is not None:
             for waiter in blamed.waiters:
                 waiter.fail(from_rpc(failure))
-        self._trouble = "the broker closed the stream" if failure is None else failure.details() or ""
+        self._trouble = _trouble_of(failure)
         if self._busy():
-            await asyncio.sleep(self._backoff.next_wait_s())
+            await asyncio.sleep(self._backoff.next_wait_s(asked_s))
 
     def _write_soon(self) -> None:
         self._write_scheduled = False
@@ -164,11 +177,14 @@ class BatchStream(Generic[W]):
         if batch is None:
             raise InternalError("the broker sent an answer, but no request is waiting for one")
         try:
-            self._codec.answer(batch, response)
+            refusal = self._codec.answer(batch, response)
         except Exception as error:
             for waiter in batch.waiters:
                 waiter.fail(unreadable(error))
             raise
+        if refusal is not None:
+            self._window.again(batch)
+            raise PutOff(refusal)
         self._backoff.reset()
         self._trouble = ""
         self._write()
@@ -201,3 +217,9 @@ class BatchStream(Generic[W]):
             waiter.fail(error)
         self._window.clear()
         self._gathered.clear()
+
+
+def _trouble_of(failure: RpcError | PutOff | None) -> str:
+    if failure is None:
+        return "the broker closed the stream"
+    return str(failure) if isinstance(failure, PutOff) else failure.details() or ""

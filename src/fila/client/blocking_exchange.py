@@ -4,7 +4,8 @@ A thread that waits for each answer needs no event loop: passing the request to 
 takes a good part of the round trip. Concurrent threads use the client's streams instead, where calls travel together.
 
 The rules of a batch stream apply: a request whose connection was lost is sent again, the same bytes, until it is
-answered or its deadline has passed, or the broker may have forgotten it. One that timed out is never sent again.
+answered or its deadline has passed, or the broker may have forgotten it. So is one that was sent again and that the
+broker refuses for a while: it may have been carried out before. One that timed out is never sent again.
 """
 
 import os
@@ -110,7 +111,7 @@ class BlockingExchange(Generic[W]):
             raise
 
     def _exchange(self, batch: Batch[W]) -> None:
-        """Send, and resend after a lost connection, until there is an answer. Raises FilaError if there is none."""
+        """Send, and resend after a lost connection, until it is done. Raises FilaError if there is no answer."""
         deadline = batch.waiters[0].deadline
         backoff = Backoff()
         sent, trouble = False, ""
@@ -123,19 +124,25 @@ class BlockingExchange(Generic[W]):
                     raise forgotten()
                 batch.resent, sent = sent, True
                 response = connection.ask(batch.data, deadline)
-                break
-            except RpcError as error:
-                failure = error
-            self._disconnect()
-            follow(self._addresses, failure)
-            self._check_again(failure, trouble)
-            trouble = failure.details()
-            wait_s = min(backoff.next_wait_s(), deadline - monotonic())
+            except RpcError as failure:
+                self._disconnect()
+                follow(self._addresses, failure)
+                self._check_again(failure, trouble)
+                trouble, asked_s = failure.details(), 0.0
+            else:
+                refusal = self._answer(batch, response)
+                if refusal is None:
+                    return
+                trouble, asked_s = str(refusal), refusal.retry_after_s
+            wait_s = min(backoff.next_wait_s(asked_s), deadline - monotonic())
             if wait_s <= 0:
                 raise no_answer(self._timeout_s, trouble)
             self._closed.wait(wait_s)
+
+    def _answer(self, batch: Batch[W], response: bytes) -> FilaError | None:
+        """Returns the refusal of a batch that has to come again under its number."""
         try:
-            self._codec.answer(batch, response)
+            return self._codec.answer(batch, response)
         except Exception as error:
             self._disconnect()
             raise unreadable(error) from error

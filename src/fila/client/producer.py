@@ -2,7 +2,8 @@
 
 - A producer has a random producer id, and numbers its batches with a sequence from 1.
 - A batch whose answer was lost is sent again under its sequence number. The broker remembers its last answers to each
-  producer, so it enqueues nothing twice.
+  producer, so it enqueues nothing twice. That holds also when the broker refuses it for a while: it may have been
+  carried out before, so it never gets another number.
 - What was first sent longer ago than the broker remembers is not sent again: it fails as `stale_sequence`.
 - A batch that timed out keeps its number and is not sent again: its messages were enqueued once, or not at all.
 """
@@ -70,12 +71,11 @@ class EnqueueCodec:
         data = b"".join([*(enqueue.chunk.frames for enqueue in enqueues), head.SerializeToString()])
         return Batch(data, enqueues, self._sequence)
 
-    def answer(self, batch: Batch[Enqueue], response: bytes) -> None:
+    def answer(self, batch: Batch[Enqueue], response: bytes) -> FilaError | None:
         answer = service_pb2.EnqueueBatchResponse.FromString(response)
         batch.check_answer(answer.sequence)
         if answer.HasField("error"):
-            batch.fail(from_error(answer.error))
-            return
+            return batch.refuse(from_error(answer.error))
         results = _results(answer, resent=batch.resent)
         expected = sum(enqueue.chunk.count for enqueue in batch.waiters)
         start = 0
@@ -84,6 +84,7 @@ class EnqueueCodec:
                 enqueue.fail(InternalError(f"the broker sent {len(results)} results for {expected} messages"))
             enqueue.answer(results[start : start + enqueue.chunk.count])
             start += enqueue.chunk.count
+        return None
 
 
 class Producer:

@@ -7,6 +7,8 @@ Rules:
   it from then on.
 - When the connection is lost, the batches in flight go first onto the next stream, the same bytes in the same order, so
   their sequence numbers never go backwards.
+- A batch that may have been carried out is resent alone. If the broker has no time for it, it comes once more under its
+  number, before a higher number gets through.
 - A batch that nobody waits for any more is not resent, and its sequence number is never reused.
 - A batch that the broker refuses is answered with the reason. But a request that is too large to be read ends the
   stream with an error, as a refused key does (a refusal, not a lost connection). The batch to blame is known only if
@@ -47,8 +49,17 @@ class Batch(Generic[W]):
         if sequence != self.sequence:
             raise ValueError(f"the answer to batch {self.sequence} names batch {sequence}")
 
+    def refuse(self, error: FilaError) -> FilaError | None:
+        """The broker refused it as a whole. Returns the refusal when the batch has to come again under its number.
+
+        Nothing was done now. But what was sent before may have been carried out, and only its number tells.
+        """
+        if self.resent and error.retryable:
+            return error
+        self.fail(error)
+        return None
+
     def fail(self, error: FilaError) -> None:
-        """The broker refused it as a whole."""
         for waiter in self.waiters:
             waiter.fail(error)
 
@@ -96,7 +107,7 @@ class SendWindow(Generic[W]):
         return batch
 
     def _room(self) -> int:
-        if self._probing:
+        if self._probing or self._resend or (self._in_flight and self._in_flight[-1].resent):
             return 1
         small = self._in_flight and len(self._in_flight[-1].data) < SMALL_BYTES
         return min(self._window, SMALL_WINDOW) if small else self._window
@@ -104,6 +115,10 @@ class SendWindow(Generic[W]):
     def answered(self) -> Batch[W] | None:
         """The batch that the next answer belongs to; None when no batch is in flight."""
         return self._in_flight.popleft() if self._in_flight else None
+
+    def again(self, batch: Batch[W]) -> None:
+        """Take an answered batch back: it is not done and has to be resent."""
+        self._in_flight.appendleft(batch)
 
     def lost(self) -> None:
         """The connection was lost: resend what was in flight."""

@@ -5,7 +5,7 @@ same message twice: the second request waits for the next batch.
 
 A batch whose answer was lost is sent again. If the broker then says that an acked message is gone for good, the ack
 counts as done. If it does not, the message may be in its queue, with another consumer or among the dead letters: the
-ack has failed.
+ack has failed. A broker that refuses the second sending for a while says neither, so the batch is sent once more.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from fila.client.batch_stream import BatchStream
 from fila.client.connection import Connection
-from fila.client.errors import from_error
+from fila.client.errors import FilaError, from_error
 from fila.client.in_flight import InFlight
 from fila.client.reply import Reply
 from fila.client.send_window import Batch
@@ -59,12 +59,11 @@ class SettleCodec:
         self._sequence += 1
         return Batch(_request(settles, self._sequence).SerializeToString(), settles, self._sequence)
 
-    def answer(self, batch: Batch[Settle], response: bytes) -> None:
+    def answer(self, batch: Batch[Settle], response: bytes) -> FilaError | None:
         answer = service_pb2.SettleResponse.FromString(response)
         batch.check_answer(answer.sequence)
         if answer.HasField("error"):
-            batch.fail(from_error(answer.error))
-            return
+            return batch.refuse(from_error(answer.error))
         answered = answer.failures
         failures = {(failure.queue, failure.message_id): from_error(failure.error) for failure in answered}
         if failures and batch.resent:
@@ -74,6 +73,7 @@ class SettleCodec:
             settle.answer(
                 {message: failures[message] for message in _messages(settle) & failures.keys()} if failures else {}
             )
+        return None
 
 
 class SettleStream:

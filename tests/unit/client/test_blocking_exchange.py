@@ -19,6 +19,7 @@ from fila import (
     InternalError,
     InvalidArgumentError,
     MessageNotFoundError,
+    OverloadedError,
 )
 from fila.client import blocking_exchange
 from fila.wire.status import RpcError, StatusCode
@@ -103,6 +104,41 @@ def test_an_ack_whose_answer_is_lost_counts_as_done(broker, client):
     assert broker.acked == ["a"]
     with pytest.raises(MessageNotFoundError):
         client.ack("q", "a")
+
+
+@pytest.mark.usefixtures("no_streams")
+@pytest.mark.parametrize("refusal", ["overloaded", "quota"])
+def test_what_may_have_been_carried_out_keeps_its_number_when_it_is_refused_for_a_while(broker, client, refusal):
+    """Under another number it would be enqueued twice, and the ack would not count as done."""
+    broker.script.extend(["lose answer", refusal, "lose request", refusal])
+    began = time.monotonic()
+    assert client.enqueue("q", payload=b"x") == "id-1"
+    assert broker.enqueued == [b"x"]
+    assert broker.sequences == [1, 1, 1, 1, 1]
+    assert refusal != "quota" or time.monotonic() - began >= 2.0, "each time the broker asks for a second"
+    broker.held.add("a")
+    broker.script.extend(["lose answer", refusal])
+    client.ack("q", "a")
+    assert broker.acked == ["a"]
+
+
+@pytest.mark.usefixtures("no_streams")
+def test_a_refusal_of_what_was_never_sent_before_is_told_at_once(broker, client):
+    broker.script.append("overloaded")
+    with pytest.raises(OverloadedError, match="too much waits"):
+        client.enqueue("q")
+    assert client.enqueue("q") == "id-1"
+    assert broker.sequences == [1, 2]
+
+
+def test_what_is_refused_until_its_deadline_may_or_may_not_have_been_carried_out(broker):
+    broker.script.extend(["lose answer", *["overloaded"] * 1000])
+    with Client(broker.addr, timeout=1) as client:
+        with pytest.raises(FilaTimeoutError, match="too much waits"):
+            client.enqueue("q", payload=b"x")
+        broker.script.clear()
+        assert client.enqueue("q", payload=b"y") == "id-2"
+    assert broker.enqueued == [b"x", b"y"]
 
 
 def test_an_ack_that_never_left_is_not_taken_for_one_that_did(broker):

@@ -97,6 +97,17 @@ class SendWindowAgainstBroker(RuleBasedStateMachine):
         self.send_window.lost()
         self.break_stream()
 
+    @precondition(lambda self: self.wire and self.wire[0].resent and not self.answers)
+    @rule()
+    def put_off(self) -> None:
+        """The broker has no time for a batch that may have been carried out. It does not look at its number."""
+        refused = self.send_window.answered()
+        assert refused is self.wire.popleft()
+        self.send_window.again(refused)
+        if self.wire:  # what was sent behind it gets through
+            self.broker.receive(number(self.wire.popleft()))
+        self.lose()
+
     def break_stream(self) -> None:
         if self.wire:
             self.late.append(deque(number(each) for each in self.wire))
@@ -161,7 +172,11 @@ def test_unanswered_batches_go_first_onto_the_next_stream_in_order_and_are_marke
     sent = [send_window.next(lambda: next(fresh, None)) for _ in range(3)]
     assert send_window.answered() is made[0]
     send_window.lost()
-    assert [send_window.next(lambda: None) for _ in range(3)] == [made[1], made[2], None]
+    for expected in (made[1], made[2]):
+        assert send_window.next(lambda: batch(4)) is expected
+        assert send_window.next(lambda: batch(4)) is None, "it is resent alone"
+        assert send_window.answered() is expected
+    assert len(send_window) == 0
     assert [each.resent for each in sent if each is not None] == [False, True, True]
 
 
