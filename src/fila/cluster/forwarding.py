@@ -56,6 +56,10 @@ class Forwarding:
     def map_version(self) -> int:
         return MAP_VERSION
 
+    def has_room(self, worker: int) -> bool:
+        """Whether a call can be passed on at once."""
+        return self._peers.has_room(worker)
+
     def caller_of(self, call: ServerCall) -> Metadata:
         """What is told of the caller."""
         return write_caller(call)

@@ -1,9 +1,11 @@
-"""The other workers, or members: a connection to each, and how their refusals are told to whoever has called."""
+"""The other workers, or members: connections to each, and how their refusals are told to whoever has called."""
 
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from fila.cluster.connections import Connections
 from fila.wire.channel import Channel
 from fila.wire.client_call import ClientCall
 from fila.wire.limits import Limits
@@ -51,15 +53,18 @@ class PeerAway(RpcError):
 class Peers:
     """Calls to the others, by their numbers."""
 
-    def __init__(self, channels: Mapping[int, Channel]) -> None:
-        self._channels = channels
+    def __init__(self, connections: Mapping[int, Connections]) -> None:
+        self._connections = connections
 
     @classmethod
     def of_workers(cls, folder: Path, workers: int, self_number: int, max_message_bytes: int) -> "Peers":
-        """The other workers of this server."""
+        """The other workers of this server: one connection to each, which allows any number of calls."""
+        allowed = limits(max_message_bytes, RESPONSE_WINDOW)
         return cls(
             {
-                each: UnixChannel(socket_path(folder, each), limits(max_message_bytes, RESPONSE_WINDOW), KEEPALIVE_S)
+                each: Connections(
+                    partial(UnixChannel, socket_path(folder, each), allowed, KEEPALIVE_S), most=1, calls=MAX_STREAMS
+                )
                 for each in range(workers)
                 if each != self_number
             }
@@ -68,29 +73,34 @@ class Peers:
     @classmethod
     def of_members(cls, addresses: Sequence[str], self_number: int, max_message_bytes: int) -> "Peers":
         """The other members of a cluster."""
+        allowed = limits(max_message_bytes, RESPONSE_WINDOW)
         return cls(
             {
-                number: Channel(address, limits(max_message_bytes, RESPONSE_WINDOW), KEEPALIVE_S)
+                number: Connections(partial(Channel, address, allowed, KEEPALIVE_S))
                 for number, address in enumerate(addresses)
                 if number != self_number
             }
         )
 
+    def has_room(self, other: int) -> bool:
+        """Whether another may be asked for more, or would have to wait."""
+        return self._connections[other].has_room
+
     def ask(self, worker: int, path: str, request: bytes, timeout: float | None, metadata: Metadata) -> Awaitable[Any]:
         """A call with one request and one response, in bytes. Raises RpcError."""
-        return self._channels[worker].unary_unary(path)(request, timeout=timeout, metadata=metadata)
+        return self._connections[worker].next().unary_unary(path)(request, timeout=timeout, metadata=metadata)
 
     def read(self, worker: int, path: str, request: bytes, timeout: float | None, metadata: Metadata) -> ClientCall:
         """A call with one request and any number of responses."""
-        return self._channels[worker].unary_stream(path)(request, timeout=timeout, metadata=metadata)
+        return self._connections[worker].next().unary_stream(path)(request, timeout=timeout, metadata=metadata)
 
     def talk(self, worker: int, path: str, timeout: float | None, metadata: Metadata) -> ClientCall:
         """A call with any number of each."""
-        return self._channels[worker].stream_stream(path)(timeout=timeout, metadata=metadata)
+        return self._connections[worker].next().stream_stream(path)(timeout=timeout, metadata=metadata)
 
     async def close(self) -> None:
-        for channel in self._channels.values():
-            await channel.close()
+        for connections in self._connections.values():
+            await connections.close()
 
 
 def translated(name: str, error: RpcError, details: str) -> RpcError:

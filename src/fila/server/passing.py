@@ -87,6 +87,9 @@ class Passing:
         if self.local is not None:
             return await self._serve_here(self.local[path], raw, call)
         assert owner is not None
+        if not self._forwarding.has_room(owner):
+            busy = f"too many calls are passed on to {self._forwarding.name_of(owner)}; ask there, or retry later"
+            await self._refuse(Overloaded(busy), owner, call)
         if not streams:
             return await self._forwarding.pass_on(owner, path, raw, call)
         if raw is None:

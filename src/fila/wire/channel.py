@@ -121,6 +121,12 @@ class Channel:
 
         return call
 
+    @property
+    def calls(self) -> int:
+        """Calls that are open or wait."""
+        protocols = self._retired if self._current is None else (self._current, *self._retired)
+        return len(self._waiting) + sum(len(protocol.connection.streams) for protocol in protocols)
+
     async def close(self) -> None:
         """End all calls, then the connection."""
         self._closed = True

@@ -1,9 +1,11 @@
 """A member that does not own the shard passes calls on to the one that does."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
+from fila.cluster.connections import Connections
 from fila.cluster.forwarding import MAP, OWNER
 from fila.cluster.peers import Peers
 from fila.server import passing
@@ -191,4 +193,23 @@ async def test_only_so_many_wait_and_the_others_are_told_at_once(monkeypatch):
         assert read_details(refused.value.trailing_metadata()).kind == errors_pb2.ERROR_KIND_OVERLOADED
         asked.owner = 1
         assert await asyncio.gather(*asking) == [b"hello, 1 times passed on"] * 2
+        assert await asked.ask() == b"hello, 1 times passed on"
+
+
+async def test_a_call_for_which_the_way_to_the_owner_has_no_room_is_told_where_to_ask():
+    async with Asked() as asked:
+        asked.owner = 1
+        asked._peers._connections[1] = Connections(partial(Channel, asked.address), most=1, calls=1)
+        talking = asked.channel.stream_stream(TALKS)(timeout=20)
+        await talking.write(b"one")
+        assert await talking.read() == b"one!"
+        with pytest.raises(RpcError, match="too many calls are passed on to member b; ask there") as refused:
+            await asked.ask()
+        assert refused.value.code() is StatusCode.RESOURCE_EXHAUSTED
+        trailers = refused.value.trailing_metadata()
+        assert read_details(trailers).kind == errors_pb2.ERROR_KIND_OVERLOADED
+        assert dict(trailers)[OWNER] == asked.address
+        await talking.done_writing()
+        while await talking.read() is not EOF:
+            pass
         assert await asked.ask() == b"hello, 1 times passed on"
