@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from fila.auth import records
+from fila.auth.keys import Key
 from fila.auth.registry import Change, Put, Registry
 from fila.broker.commands import ChangeAccess
 from fila.broker.queues import limit_anew
 from fila.broker.tick import Effect, Tick
 from fila.core.errors import InvalidArgument, NotNow
 from fila.storage import codec, keys
-from fila.storage.base import Batch, Family
+from fila.storage.base import Batch, Family, Storage
 
 PREFIX: Final = "\0auth/"
 """Names of the runtime configuration contain no control characters."""
@@ -68,6 +69,12 @@ def load_record(registry: Registry, name: str, text: str) -> None:
     """Take in what the store has under a name that begins with `PREFIX`. Raises ValueError."""
     kind, _, rest = name.removeprefix(PREFIX).partition("/")
     registry.apply([Put(records.read(kind, rest, text))])
+
+
+def has_keys(store: Storage) -> bool:
+    """Whether there is a key: one look, however many there are."""
+    start = _key(Key, "").removesuffix(keys.name(""))
+    return store.has_any(Family.STATE, start, keys.after(start))
 
 
 def _key(kind: type[records.Record], name: str) -> bytes:

@@ -21,6 +21,7 @@ from typing import Final
 import structlog
 from grpc_health.v1 import health, health_pb2
 
+from fila.broker.access import has_keys
 from fila.cluster.folder import check_one
 from fila.cluster.peers import Peers
 from fila.config import Config
@@ -51,7 +52,6 @@ from fila.server.app import (
     largest_request,
     quotas,
 )
-from fila.server.first_key import rights_of
 from fila.server.passing import MemberForwarding, Passing
 from fila.server.protected_mode import ProtectedMode
 from fila.server.standard import Health, health_methods, reflection_methods
@@ -300,7 +300,7 @@ class Member:
         return self._tail.replica.mark.epoch
 
     def _has_credentials(self) -> bool:
-        return rights_of(self._copy).enforced if self._server is None else self._server.has_credentials()
+        return has_keys(self._copy) if self._server is None else self._server.has_credentials()
 
     # The end
 
