@@ -139,8 +139,10 @@ class Broker:
         ticks from those that do it.
         """
         find = self.state.transactions.find
-        while self.ready and find(producer).publishing:  # noqa: ASYNC110  # each turn has a tick that may be the last
-            await asyncio.sleep(0)
+        while self.ready and find(producer).publishing:
+            if self._engine.in_flight:
+                await self._landed()
+            await asyncio.sleep(0)  # each turn has a tick that may be the last
 
     async def create_queue(self, record: QueueRecord, origin: Origin = INTERNAL) -> None:
         await self.do(lambda reply: CreateQueue(record, reply, origin))
@@ -256,8 +258,7 @@ class Broker:
         """Take no more work, finish what was taken, end all deliveries. Waits only for a tick that is in flight."""
         self._refusal = self._refusal or ShuttingDown
         while not (self._closed or self._engine.finish(self._clock())):
-            self._landing = self._loop.create_future()
-            await self._landing
+            await self._landed()
         self._end_deliveries(ShuttingDown)
 
     def _end_deliveries(self, reason: Callable[[], BrokerError]) -> None:
@@ -314,10 +315,16 @@ class Broker:
         if engine.deposed is not None:
             self._give_up(str(engine.deposed))
 
+    async def _landed(self) -> None:
+        """Wait for the tick in flight. Any number may."""
+        if self._landing is None:
+            self._landing = self._loop.create_future()
+        await asyncio.wait({self._landing})
+
     def _has_landed(self) -> None:
         """No tick is in flight, or none will land."""
         landing, self._landing = self._landing, None
-        if landing is not None and not landing.done():
+        if landing is not None:
             landing.set_result(None)
 
     def _give_up(self, why: str) -> None:

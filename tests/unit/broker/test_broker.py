@@ -2,11 +2,12 @@
 
 import asyncio
 import gc
+from functools import partial
 
 import pytest
 
 from fila.broker.broker import Broker
-from fila.broker.commands import AckGroup, Nack, Settle
+from fila.broker.commands import AckGroup, Nack, Settle, StageEnqueue
 from fila.broker.engine import Engine
 from fila.broker.grants import token_text
 from fila.broker.journal import Journal
@@ -15,6 +16,7 @@ from fila.broker.recovery import recover
 from fila.broker.scripts import Scripting
 from fila.config import JournalConfig, LimitsConfig, SchedulerConfig
 from fila.core.errors import QueueNotFound, ShuttingDown, SteppedDown, StoreFailed
+from fila.core.transactions import Transactions
 from fila.storage.memory import MemoryStorage
 from tests.helpers.broker import MS, NODE, START, LateCommitter, WatchedStore, incoming, queue_record
 
@@ -566,6 +568,30 @@ class TestInFlight:
             with pytest.raises(SteppedDown):
                 await asked
             assert isinstance(broker.failed.exception(), SteppedDown)
+            broker.close()
+
+        scenario()
+
+    @staticmethod
+    def test_who_commits_a_transaction_looks_again_when_the_tick_has_landed_and_not_before(monkeypatch):
+        @in_flight
+        async def scenario(broker, store, committer):
+            committer.prompt = True
+            for sequence in range(1, 6):
+                await broker.stage(partial(StageEnqueue, "p", 1, "x", sequence, [incoming("q")]))
+            looks = []
+            find = broker.state.transactions.find
+            monkeypatch.setattr(Transactions, "find", lambda _, name: looks.append(name) or find(name))
+            committer.prompt = False
+            commit = asyncio.ensure_future(broker.commit_transaction("p", 1, [("x", 5)]))
+            while not commit.done():
+                await turns()
+                before = len(looks)
+                await turns(50)
+                assert len(looks) == before
+                committer.finish()
+                await turns()
+            assert not commit.result()
             broker.close()
 
         scenario()
