@@ -14,6 +14,7 @@ from fila.core.errors import InvalidArgument, NotNow, PermissionDenied, quoted
 from fila.core.ids import NS_PER_MS
 from fila.server.access import Gate, is_loopback
 from fila.server.enums import number_of, word_of
+from fila.server.passing import was_passed_on
 from fila.server.recognition import names_of
 from fila.server.timestamps import timestamp
 from fila.server.types import Method, Methods, ServerCall
@@ -179,8 +180,12 @@ class FilaAuth:
 
     async def _change(self, call: ServerCall, changes: list[Change]) -> None:
         """Have records changed."""
-        if not self._registry.enforced and not is_loopback(call.peer()):
-            raise PermissionDenied("before there is a key, rights can only be changed on the server's own machine")
+        if not self._registry.enforced:
+            # Whoever calls through another member comes from anywhere, whatever machine that member is on.
+            if was_passed_on(call):
+                raise PermissionDenied("before there is a key, only the owner itself changes rights: ask it directly")
+            if not is_loopback(call.peer()):
+                raise PermissionDenied("before there is a key, rights can only be changed on the server's own machine")
         access = self._gate.of(call)
         access.changing = True
         await self._broker.change_access(changes, access.origin)

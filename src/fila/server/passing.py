@@ -29,6 +29,11 @@ LOOK_S: Final = 0.02
 """How often somebody looks for an owner while calls wait"""
 
 
+def was_passed_on(call: ServerCall) -> bool:
+    """Whether another member says that the call is not its own."""
+    return next(iter(call.metadata(PASSED.encode())), None) is not None
+
+
 class MemberForwarding(Forwarding):
     """Passes calls on to members, and tells callers where these are."""
 
@@ -97,7 +102,7 @@ class Passing:
         return await self._forwarding.pass_responses(owner, path, raw, call)
 
     async def _find_owner(self, call: ServerCall) -> int | None:
-        passed = next(iter(call.metadata(PASSED.encode())), None) is not None
+        passed = was_passed_on(call)
         loop = asyncio.get_running_loop()
         until = loop.time() + min(WAIT_S, call.time_remaining() or WAIT_S)
         while self.local is None:

@@ -554,3 +554,13 @@ async def test_the_last_admin_key_stays(serve):
         made = await stub.CreateKey(auth_pb2.CreateKeyRequest(principal="root", roles=["admin"]))
         revoke = stub.RevokeKey(auth_pb2.RevokeKeyRequest(key_id=made.key.id), metadata=bearer(made.token))
         assert (await refusal(revoke))[0] is grpc.StatusCode.FAILED_PRECONDITION
+
+
+async def test_the_first_rights_are_not_given_through_another_member(serve):
+    """It may be on this machine, and whoever calls it on another one."""
+    async with serve() as peer:
+        request = auth_pb2.CreateKeyRequest(principal="root", roles=["admin"])
+        with pytest.raises(grpc.aio.AioRpcError, match="ask it directly") as refused:
+            await FilaAuthStub(peer.channel).CreateKey(request, metadata=[("fila-passed", "1")])
+        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        await FilaAuthStub(peer.channel).CreateKey(request)
