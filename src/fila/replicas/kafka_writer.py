@@ -1,8 +1,9 @@
 """Appending to a topic of Kafka.
 
 The producer numbers what it sends, so a broker drops what it sends twice. It is not exactly once: a message whose
-answer does not come may stand. After anything but an answer another producer is made, since one may be left in a fatal
-state; the old one is told to give up what it still has. What it has sent already may come to stand later.
+answer does not come may stand. And librdkafka tries again by itself, so an error tells of the last try alone: what was
+handed to it is in doubt after any error. After anything but an answer another producer is made, since one may be left
+in a fatal state; the old one is told to give up what it still has. What it has sent already may come to stand later.
 """
 
 import asyncio
@@ -17,7 +18,6 @@ from fila.replicas.log import InDoubt, LogUnavailable
 REQUEST_TIMEOUT_MS = 4_000
 POLL_S = 0.5
 ROOM: Final = 1 << 20
-_NOTHING_SENT = {KafkaError.NOT_ENOUGH_REPLICAS, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.MSG_SIZE_TOO_LARGE}
 
 
 class Writer:
@@ -58,8 +58,6 @@ class Writer:
                     self._give_up()
         if error is None:
             return offset
-        if error.code() in _NOTHING_SENT and not self._closed:
-            raise LogUnavailable(f"Kafka: {error.str()}")
         raise InDoubt(f"Kafka: {error.str()}")
 
     async def close(self) -> None:
@@ -86,7 +84,7 @@ class _Sender:
         self._answers: list[tuple[KafkaError | None, int]] = []
 
     async def send(self, topic: str, body: bytes) -> tuple[KafkaError | None, int]:
-        """What became of it: an error, or its offset."""
+        """What became of it: an error, or its offset. Raises LogUnavailable when it was not even begun."""
 
         def wait() -> tuple[KafkaError | None, int]:
             producer = self._producer
@@ -94,10 +92,10 @@ class _Sender:
             self._answers.clear()
             try:
                 producer.produce(topic, body, partition=PARTITION, on_delivery=self._note)
-                while not self._answers:
-                    producer.poll(POLL_S)
             except KafkaException as cause:
-                return cause.args[0], -1
+                raise LogUnavailable(f"Kafka: {cause.args[0].str()}") from cause
+            while not self._answers:
+                producer.poll(POLL_S)
             return self._answers[0]
 
         return await self._worker.run(wait)
