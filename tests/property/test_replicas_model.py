@@ -7,7 +7,7 @@ time, so simply that it can be checked by eye.
 
 What must hold, after every step:
 - what was confirmed counts, once, and was confirmed once;
-- what was refused does not count, and never will;
+- what was refused does not count, and never will, if the engine did not deny what stands;
 - whoever confirms has in its memory all that counts before;
 - nothing is confirmed by an owner that has ended;
 - a member's store is what the log says, up to its mark, byte for byte.
@@ -44,7 +44,7 @@ SMALL_ENTRY = 90
 """So that many ticks go in parts"""
 State = list[dict[bytes, bytes]]
 NUMBERS = st.integers(0, 5)
-DOUBTS = [Fate.STANDS, Fate.LOST, Fate.LATE, Fate.UNANSWERED]
+DOUBTS = [Fate.STANDS, Fate.LOST, Fate.LATE, Fate.UNANSWERED, Fate.DENIED]
 
 
 def number_key(number: int) -> bytes:
@@ -149,7 +149,9 @@ class Member:
         self.name = name
         self.store = Store(disk)
         self.alive = True
-        self.log = world.engine.open(world.fate, self.gate)
+        self.denied: set[tuple[int, int]] = set()
+        """Ticks of which the engine has said that they do not stand, and they do"""
+        self.log = world.engine.open(self.fate, self.gate)
         self.snaps = world.snaps.open(world.fate, self.gate)
         self.tail: Tail | None = None
         self.checked: Mark | None = None
@@ -163,6 +165,13 @@ class Member:
         """To take over"""
         self.tasks: list[asyncio.Task[None]] = []
         self.spawn(self.begin())
+
+    def fate(self, body: bytes) -> Fate:
+        fate = self.world.fate(body)
+        if fate is Fate.DENIED:
+            head = read_entry(body)[0]
+            self.denied.add((head.epoch, head.tick))
+        return fate
 
     async def gate(self) -> None:
         gate = (self, self.world.loop.create_future())
@@ -266,7 +275,8 @@ class Member:
         if isinstance(error, SteppedDown):
             assert owner.ended is error
         elif error is not None:
-            self.world.refused.add(number)
+            if owner._epochs.sought not in self.denied:
+                self.world.refused.add(number)
         else:
             assert (owner.ended, self.told_end) == (None, False), "confirmed by one who has ended"
             self.memory.add(number)

@@ -38,6 +38,8 @@ class Fate(Enum):
     """Something stands in its place"""
     UNAVAILABLE = auto()
     """The engine cannot be reached"""
+    DENIED = auto()
+    """Stands, and the engine says that it cannot be reached. The contract does not allow that"""
 
 
 _UNANSWERED = {Fate.UNANSWERED, Fate.LOST, Fate.LATE}
@@ -158,6 +160,8 @@ class MemoryLog:
             raise Refused(f"position {after + 1} is taken")
         position = self._place(body, fate)
         await self._turn()
+        if fate is Fate.DENIED:
+            raise LogUnavailable("the log in memory was told to deny what stands")
         if fate in _UNANSWERED:
             raise InDoubt("the log in memory was told not to answer")
         return position

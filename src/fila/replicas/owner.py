@@ -5,7 +5,7 @@ that was read counts without a look. What stands elsewhere is looked at. What ha
 the next epoch decides it, because nothing that comes later can count any more.
 
 - A number is used for one content in each epoch. So a tick that was given up ends its epoch: the next one begins with a
-  barrier.
+  barrier. One that counts after all ends the owner, whatever the engine had said: the broker does not have it.
 - Who sees the barrier of another, in an epoch higher than its own, is deposed. It confirms nothing any more. It looks
   before it writes a barrier itself, so that a member that slept through a takeover does not depose its successor.
 - A local write that fails after the append is never rolled back: what was appended counts everywhere else. The owner
@@ -83,6 +83,7 @@ class Owner:
             if self.ended is None:
                 try:
                     await self._epochs.catch_up()
+                    self._check_given_up()
                     await self._tail.rest()
                 except Exception as cause:  # noqa: BLE001  # whatever it is, it cannot go on
                     self._step_down(cause)
@@ -166,6 +167,7 @@ class Owner:
     async def _commit(self, batch: Batch) -> None:
         if self._spent:
             await self._epochs.begin()
+            self._check_given_up()
             self._spent = False
         mark, epochs = self._replica.mark, self._epochs
         epochs.sought, epochs.found = (mark.epoch, mark.tick + 1), False
@@ -180,6 +182,11 @@ class Owner:
             raise Lost(f"tick {epochs.sought} was acknowledged, and does not count")
         self._spent = False
         await self._tail.rest()
+
+    def _check_given_up(self) -> None:
+        """Raises SteppedDown if the tick that was given up counts."""
+        if self._spent and self._epochs.found:
+            raise SteppedDown("a batch that was refused here counts: the log's engine was wrong about it; ask again")
 
     async def _append(self, entry: bytes, whole: Batch | None) -> None:
         """Append one part. `whole`: the batch, if it is the only one. Raises _NotCounted."""

@@ -45,6 +45,7 @@ def test_what_was_appended_is_read_at_the_positions_that_were_answered():
         (Fate.AGAIN_LATE, 0, [b"a"], [b"a"]),
         (Fate.REFUSED, Refused, [], []),
         (Fate.UNAVAILABLE, LogUnavailable, [], []),
+        (Fate.DENIED, LogUnavailable, [b"a"], []),
     ],
 )
 def test_a_fate_decides_what_stands_and_what_is_answered(fate, answer, stands, late):

@@ -192,6 +192,24 @@ async def test_a_log_that_is_away_refuses_at_once_and_the_number_is_not_used_aga
     assert (kinds(engine), member.kept()) == (["BARRIER", "BARRIER", "TICK"], ["b"])
 
 
+@pytest.mark.parametrize("part", [100, 1 << 20])
+@pytest.mark.parametrize("next_step", ["write", "look", "beat"])
+def test_a_batch_that_was_refused_and_counts_all_the_same_ends_the_owner(next_step, part):
+    """The engine has said that nothing was appended, and was wrong. The broker does not have what the store has."""
+
+    @scenario
+    async def play(engine, member):
+        member.log.max_entry_bytes = OVERHEAD + part
+        member.fates = [Fate.DENIED] if part > 100 else [Fate.STANDS, Fate.STANDS, Fate.DENIED]
+        assert type(await member.write("a", "b", "c", value=b"v" * 90)) is StoreBusy
+        await (member.write("d") if next_step == "write" else getattr(member.owner, next_step)())
+        assert isinstance(member.owner.ended, SteppedDown)
+        assert "refused" in str(member.owner.ended)
+        assert member.ends == [member.owner.ended]
+
+    play()
+
+
 @scenario
 async def test_a_member_that_slept_through_a_takeover_does_not_depose_its_successor(engine, old):
     """Its last request has no answer; it looks before it writes a barrier."""
