@@ -71,7 +71,7 @@ class SharedCommitter:
         self._committer = committer
 
     def write(self, batch: Batch, done: Done) -> None:
-        left = self._store.left
+        left = list(self._store.left)
         if not left:
             self._committer.write(batch, done)
             return
@@ -80,7 +80,7 @@ class SharedCommitter:
 
         def written(error: StoreFailed | None) -> None:
             if error is None:
-                self._store.left = []
+                del self._store.left[: len(left)]  # what came meanwhile stays
             done(error)
 
         self._committer.write(whole, written)

@@ -45,6 +45,22 @@ def test_it_is_written_with_the_next_one_when_that_fails():
     assert keys_in(copy) == [b"left", b"next"]
 
 
+def test_what_comes_while_a_tick_is_written_is_written_with_the_next_one():
+    copy = MemoryStorage()
+    store, committer = SharedStore(copy, 1), LateCommitter(copy)
+    shared = SharedCommitter(store, committer)
+    for key in (b"left", b"meanwhile"):
+        store.write(put(key))
+        if key == b"left":
+            shared.write(put(b"tick"), lambda error: None)
+    committer.finish()
+    assert keys_in(copy) == [b"left", b"tick"]
+    shared.write(put(b"tick 2"), lambda error: None)
+    committer.finish()
+    assert keys_in(copy) == [b"left", b"meanwhile", b"tick", b"tick 2"]
+    assert store.left == []
+
+
 def test_a_batch_that_is_tried_again_is_as_it_was():
     """The engine makes a new one, but nobody has to know that."""
     store = SharedStore(MemoryStorage(), 1)
