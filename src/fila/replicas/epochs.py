@@ -2,48 +2,57 @@
 
 A barrier stands above everything that was sent before it. Whoever reads up to its own knows what counts below, and that
 nothing else below ever will.
+
+Its epoch is the one after the last that counted when its owner began to try, however often it is sent. So of several
+who wait for the same engine one begins an epoch, and none of the others' barriers counts after that.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from secrets import token_bytes
 
 from fila.core.errors import SteppedDown
 from fila.replicas.entry import NONCE_BYTES, Barrier, Kind, write_barrier
 from fila.replicas.log import InDoubt, LogError, LogUnavailable, Refused
 from fila.replicas.replica import Counted
-from fila.replicas.tail import Tail
+from fila.replicas.tail import Seen, Tail
 
 
 class Overtaken(LogError):
-    """Another member has taken the shard over at the same time."""
+    """Another member owns the shard, or has taken it over at the same time."""
+
+
+def _always() -> bool:
+    return True
 
 
 class Epochs:
     """Reads the log for an owner, and writes its barriers."""
 
-    def __init__(self, tail: Tail, member: str) -> None:
+    def __init__(self, tail: Tail, member: str, seen: Seen) -> None:
+        """`seen` is told what counts until the first epoch begins."""
         self._tail = tail
+        self._seen = seen
         self._barrier = Barrier(token_bytes(NONCE_BYTES), member)
         self._holder: Barrier | None = None
         """Who wrote the last barrier that was seen to count"""
-        self._tried = 0
-        """The highest epoch of an own barrier that was sent"""
         self._owning = False
         self.sought = (0, 0)
         """The tick in hand: epoch and number"""
         self.found = False
         """Whether it counts"""
 
-    async def begin(self) -> None:
+    async def begin(self, wanted: Callable[[], bool] = _always) -> None:
         """Begin an epoch: an own barrier counts, and all below it is read. Waits for an engine that is away. Looks
-        first, so that a member that slept deposes nobody. Raises SteppedDown, Overtaken, and as `Tail.follow`.
+        first, so that a member that slept deposes nobody. `wanted`: whether a barrier is to be sent, asked after each
+        look. Raises SteppedDown, Overtaken, and as `Tail.follow`.
         """
         await self.catch_up()
         replica = self._tail.replica
         before = replica.mark.epoch
+        barrier = write_barrier(replica.shard, before + 1, self._barrier)
         while replica.mark.epoch == before:
-            self._tried = max(self._tried, before) + 1
-            barrier = write_barrier(replica.shard, self._tried, self._barrier)
+            if not wanted():
+                raise Overtaken("another member owns the shard")
             try:
                 position = await self._tail.log.append(barrier, replica.position)
             except (InDoubt, Refused, LogUnavailable):
@@ -71,6 +80,8 @@ class Epochs:
     def see(self, counted: Counted) -> None:
         """Note what counts."""
         head = counted.head
+        if not self._owning:
+            self._seen(counted)
         if head.kind is Kind.BARRIER and not self._is_deposed:
             self._holder = counted.barrier
         elif head.kind is Kind.TICK and (head.epoch, head.tick) == self.sought:

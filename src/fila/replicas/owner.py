@@ -24,7 +24,7 @@ from fila.replicas.epochs import Epochs
 from fila.replicas.log import Entry, InDoubt, LogUnavailable, Refused
 from fila.replicas.replica import Lost
 from fila.replicas.snapshots import Manifest, put_current
-from fila.replicas.tail import Tail
+from fila.replicas.tail import Seen, Tail, ignore
 from fila.storage.base import Batch
 
 
@@ -35,14 +35,23 @@ class _NotCounted(Exception):
         self.error = error
 
 
-async def take_over(tail: Tail, member: str, on_end: Callable[[SteppedDown], None]) -> "Owner":
+async def take_over(
+    tail: Tail,
+    member: str,
+    on_end: Callable[[SteppedDown], None],
+    *,
+    seen: Seen = ignore,
+    wanted: Callable[[], bool] = lambda: True,
+) -> "Owner":
     """Own a shard. Returns when everything that any earlier owner was told is in the local store, and nothing that one
     sends from now on counts. Waits for an engine that is away. Nobody else may read with the tail from now on.
 
-    `on_end` is told once if the owner steps down, but not when it is asked to. Raises Overtaken, and as `Tail.follow`.
+    `on_end` is told once if the owner steps down, but not when it is asked to. `seen` is told what counts meanwhile.
+    After that `wanted` says whether this member is to take over still: somebody else may have, while it waited.
+    Raises Overtaken, and as `Tail.follow`.
     """
-    epochs = Epochs(tail, member)
-    await epochs.begin()
+    epochs = Epochs(tail, member, seen)
+    await epochs.begin(wanted)
     await tail.rest()
     return Owner(tail, epochs, on_end)
 

@@ -38,7 +38,7 @@ async def patiently(change: Callable[[], None], wait: Wait) -> None:
     change()
 
 
-def _ignore(counted: Counted) -> None:
+def ignore(counted: Counted) -> None:
     """Nobody asks."""
 
 
@@ -54,17 +54,17 @@ class Tail:
         """The position that the reader gives next"""
         self._pending: asyncio.Task[list[Entry] | None] | None = None
 
-    async def follow(self, seen: Seen = _ignore) -> None:
+    async def follow(self, seen: Seen = ignore) -> None:
         """Until cancelled. `seen` is told what counts. Raises Lost, Unreadable, Truncated or StoreFailed."""
         while True:
             await self._read_some(seen)
 
-    async def read_to(self, position: int, seen: Seen = _ignore) -> None:
+    async def read_to(self, position: int, seen: Seen = ignore) -> None:
         """At least to a position, which stands in the log. Raises as `follow`."""
         while self.replica.position < position:
             await self._read_some(seen)
 
-    async def catch_up(self, seen: Seen = _ignore) -> None:
+    async def catch_up(self, seen: Seen = ignore) -> None:
         """To what is the end now: everything that anybody was told before this was called. Raises as `follow`."""
         while True:
             try:

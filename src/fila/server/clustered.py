@@ -120,6 +120,8 @@ class Member:
         self._owner: Owner | None = None
         self._server: OwningServer | None = None
         self._tries = False
+        self._counted = 0
+        """Entries of the log since it began to take over"""
         self._named = False
         """Whether an owner that went has named this member to follow it"""
         self._watching: list[Watching] = []
@@ -204,14 +206,20 @@ class Member:
         try:
             await self._tail.catch_up(self._seen)
             if self._is_my_turn():  # nobody has taken over meanwhile
-                self._named = False
+                self._counted = 0
                 with suppress(Overtaken):
-                    self._owner = await take_over(self._tail, self._config.cluster.member, self._on_end)
+                    self._owner = await take_over(
+                        self._tail, self._config.cluster.member, self._on_end, seen=self._seen, wanted=self._is_free
+                    )
         finally:
             self._tries = False
 
     def _is_my_turn(self) -> bool:
         return self._named or self._view.should_try(self._tail.replica.position, monotonic_ns())
+
+    def _is_free(self) -> bool:
+        """Whether nobody else has been seen to own the shard since this member began to take it over."""
+        return self._named or (self._counted == 0 and self._view.owner(monotonic_ns()) is None)
 
     async def _follow(self) -> None:
         """Until it is this member's turn to try."""
@@ -227,6 +235,7 @@ class Member:
                 await following
 
     def _seen(self, counted: Counted) -> None:
+        self._counted += 1
         self._view.log_moved(monotonic_ns())
         if counted.head.kind is Kind.RELEASE:
             self._named = counted.successor == self._config.cluster.member

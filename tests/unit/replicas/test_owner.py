@@ -36,6 +36,14 @@ class Member:
         self.owner = await take_over(self.tail, self.name, self.ends.append)
         return self
 
+    async def take_over_if_free(self):
+        """Unless somebody is seen to own it meanwhile."""
+        seen = self.seen = []
+        self.owner = await take_over(
+            self.tail, self.name, self.ends.append, seen=seen.append, wanted=lambda: not self.seen
+        )
+        return self
+
     async def write(self, *keys, value=b"v"):
         batch = Batch()
         for key in keys:
@@ -156,10 +164,10 @@ def test_what_did_not_stand_before_the_barrier_never_counts(fate):
 async def test_barriers_are_tried_until_one_counts(engine, member):
     member.fates = [Fate.LOST, Fate.LOST, Fate.UNAVAILABLE, Fate.LATE]
     assert type(await member.write("a")) is StoreBusy
-    assert member.mark.epoch == 5
+    assert (kinds(engine), member.mark.epoch) == (["BARRIER", "BARRIER"], 2)
     engine.land()
     assert await member.write("b") is None
-    assert member.mark.epoch == 5
+    assert member.mark.epoch == 2
 
 
 @scenario
@@ -245,6 +253,67 @@ async def test_of_two_who_take_over_at_once_one_is_overtaken(engine, old):
     losers = [result for result in results if isinstance(result, Overtaken)]
     assert (len(winners), len(losers)) == (1, 1)
     assert await winners[0].write("a") is None
+
+
+@pytest.mark.parametrize("steps", range(12))
+@pytest.mark.parametrize("fate", [Fate.UNAVAILABLE, Fate.LOST, Fate.LATE, Fate.UNANSWERED])
+def test_of_two_who_wait_for_an_engine_one_takes_over_and_stays(fate, steps):
+    """Whatever becomes of the first barriers of one of them, and whenever the other comes."""
+
+    @scenario
+    async def play(engine, old):
+        one, other = Member(engine, "one"), Member(engine, "other")
+        one.fates = [fate] * 2
+        for member in (one, other):
+            await member.tail.catch_up()
+        trying = asyncio.ensure_future(one.take_over_if_free())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        results = await asyncio.gather(trying, other.take_over_if_free(), return_exceptions=True)
+        while engine.late:
+            engine.land()
+        [winner] = [result for result in results if isinstance(result, Member)]
+        assert sum(isinstance(result, Overtaken) for result in results) == 1
+        winner.fates = []
+        assert await winner.write("a") is None
+        assert winner.mark.epoch == 2
+
+    play()
+
+
+@scenario
+async def test_whoever_waits_for_an_engine_does_not_depose_an_owner_that_lives(engine, owner):
+    standby, waits, healed = Member(engine), asyncio.Event(), asyncio.Event()
+
+    async def wait():
+        waits.set()
+        await healed.wait()
+
+    standby.tail.wait, standby.fates = wait, [Fate.UNAVAILABLE]
+    await standby.tail.catch_up()
+    taking = asyncio.ensure_future(standby.take_over_if_free())
+    await waits.wait()
+    assert await owner.write("a") is None
+    healed.set()
+    with pytest.raises(Overtaken):
+        await taking
+    assert [each.head.kind for each in standby.seen] == [Kind.TICK]
+    assert kinds(engine) == ["BARRIER", "TICK"]
+
+
+@scenario
+async def test_whoever_is_overtaken_has_been_told_by_whom(engine, old):
+    standby, counted = Member(engine), []
+    append = standby.log.append
+
+    async def append_late(body, after):
+        await Member(engine, "winner").take_over()
+        return await append(body, after)
+
+    standby.log.append = append_late
+    with pytest.raises(Overtaken):
+        await take_over(standby.tail, "loser", standby.ends.append, seen=counted.append)
+    assert [each.barrier.member for each in counted] == ["m", "winner"]
 
 
 @scenario
