@@ -16,6 +16,8 @@ PAUSE = 0.1
 """Seconds between two tries at an engine that is away, or a store that is behind"""
 STALL_TRIES = 100
 """At a store that is behind: ten seconds"""
+LOW_S = 5.0
+"""While the engine names an end before what was read: its leader has changed just now, and does not know better yet"""
 SLICE_BYTES = 256 << 10
 """Of entries that are applied before others on the event loop have their turn"""
 
@@ -128,7 +130,10 @@ class Tail:
         self._reader, self._next = self.log.read(position), position
 
     async def _end(self) -> int:
-        end = await self.log.end()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LOW_S
+        while (end := await self.log.end()) <= self.replica.position and loop.time() < deadline:
+            await self.wait()
         if end <= self.replica.position:
             raise Lost(f"the log ends at {end}, but this member has read position {self.replica.position}")
         return end

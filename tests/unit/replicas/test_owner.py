@@ -457,14 +457,78 @@ async def test_an_engine_that_forgot_what_it_acknowledged_ends_the_owner(engine,
     assert isinstance((await member.write("d")).__cause__, Lost)
 
 
-@scenario
-async def test_a_member_that_has_read_further_than_the_log_reaches_does_not_go_on(engine, member):
-    await member.write("a")
-    engine.lose(1)
-    for read in (member.tail.follow, member.tail.catch_up):
-        await member.tail.rest()
+@pytest.mark.parametrize("read", ["follow", "catch_up"])
+def test_a_member_that_has_read_further_than_the_log_reaches_does_not_go_on(read, monkeypatch):
+    monkeypatch.setattr(tail_module, "LOW_S", 0)
+
+    @scenario
+    async def play(engine, member):
+        await member.write("a")
+        engine.lose(1)
         with pytest.raises(Lost, match="ends at 1, but this member has read position 1"):
-            await read()
+            await getattr(member.tail, read)()
+
+    play()
+
+
+@pytest.mark.parametrize("read", ["follow", "catch_up"])
+def test_a_leader_that_does_not_know_the_end_yet_is_asked_again(read):
+    @scenario
+    async def play(engine, member):
+        await member.write("a")
+        ends = [0, 1, 1]
+        know, asked = member.log.end, []
+
+        async def end():
+            asked.append(await know())
+            return ends.pop(0) if ends else asked[-1]
+
+        member.log.end = end
+        reading = asyncio.ensure_future(getattr(member.tail, read)())
+        while len(asked) < 4:
+            assert not reading.done(), "it has given up"
+            await asyncio.sleep(0)
+        other = await Member(engine, "other").take_over()
+        if read == "follow":
+            while member.mark != other.mark:
+                await asyncio.sleep(0)
+            reading.cancel()
+        else:
+            await reading
+
+    play()
+
+
+@pytest.mark.parametrize("work", [lambda owner: owner.look(), lambda owner: owner.beat(), lambda o: o.release("x")])
+@pytest.mark.parametrize("writes", [True, False])
+def test_whatever_waits_for_a_log_that_is_away_can_be_ended(work, writes):
+    """What others ask for, by whoever waits for it, and a batch in hand by closing."""
+
+    @scenario
+    async def play(engine, member):
+        async def append(body, after):
+            engine.fail()
+            raise InDoubt("no answer")
+
+        member.log.append = append
+        writing = asyncio.ensure_future(member.write("a")) if writes else None
+        await asyncio.sleep(0)
+        if not writes:
+            engine.fail()
+        working = asyncio.ensure_future(work(member.owner))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        assert writing is None or not writing.done()
+        await member.owner.close()
+        assert writing is None or isinstance(await writing, SteppedDown)
+        engine.heal()
+        other = await Member(engine, "other").take_over()
+        await member.tail.catch_up()
+        assert member.mark == other.mark
+
+    play()
 
 
 @scenario
