@@ -1,11 +1,17 @@
-"""Members tell each other how they are, over connections of their own."""
+"""Members tell each other how they are, over connections of their own.
+
+A later version may say more than this one knows: what comes behind is not read. What cannot be read at all is passed
+over, so the member that says it counts as silent.
+"""
 
 import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic_ns
-from typing import Final
+from typing import Any, Final
+
+import structlog
 
 from fila.replicas.view import Beat, View
 from fila.wire.address import split_address
@@ -15,6 +21,8 @@ from fila.wire.method import Method
 from fila.wire.server_call import ServerCall
 from fila.wire.status import RpcError, StatusCode
 from fila.wire.stream import EOF
+
+log = structlog.get_logger(__name__)
 
 WATCH: Final = "/fila.cluster.Members/Watch"
 BEAT_S: Final = 0.25
@@ -33,6 +41,20 @@ def telling(cluster: str, beat: Callable[[], Beat]) -> Method:
             await asyncio.sleep(BEAT_S)
 
     return Method(tell, bytes, bytes, gives_stream=True, standing=True, max_request_bytes=1024)
+
+
+def read_beat(told: bytes) -> Beat | None:
+    """None if it cannot be read."""
+    try:
+        beat: Any = json.loads(told)
+    except ValueError:
+        return None
+    match beat:
+        case [bool(owns), int(epoch), int(position), bool(tries), *_]:
+            return Beat(owns, epoch, position, tries)
+        case [bool(owns), int(epoch), int(position)]:
+            return Beat(owns, epoch, position)
+    return None
 
 
 class Watching:
@@ -56,12 +78,15 @@ class Watching:
 
     async def _listen(self) -> None:
         """Until the connection is lost."""
-        channel = Channel(self._address, Limits())
+        channel, unread = Channel(self._address, Limits()), 0
         try:
             with suppress(RpcError):
                 call = channel.unary_stream(WATCH)(self._cluster.encode())
                 while (told := await call.read()) is not EOF:
-                    self._view.heard(self._member, Beat(*json.loads(told)), monotonic_ns())
+                    if (beat := read_beat(told)) is not None:
+                        self._view.heard(self._member, beat, monotonic_ns())
+                    elif (unread := unread + 1) == 1:
+                        log.warning("a member says what this version cannot read", address=self._address)
         finally:
             await channel.close()
 
