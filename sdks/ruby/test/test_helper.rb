@@ -7,6 +7,7 @@ require 'timeout'
 require 'tmpdir'
 require_relative 'support/server'
 require_relative 'support/fake_broker'
+require_relative 'support/scripted_streams'
 require_relative 'support/certificates'
 
 # Helpers of all tests. No test may take longer than {LIMIT}: it finds out what hangs, on a slow machine too.

@@ -18,6 +18,16 @@ module Fila
       end
     end
 
+    # Ends a stream on which the broker has refused for a while what it may have carried out before.
+    class PutOff < StandardError
+      attr_reader :refusal
+
+      def initialize(refusal)
+        super(refusal.message)
+        @refusal = refusal
+      end
+    end
+
     # How often a writer without work looks whether the broker has ended the stream: gRPC does not tell it.
     LOOK_EVERY = 1.0
     # From so many requests on, those that nobody waits for any more are removed.
@@ -130,7 +140,7 @@ module Fila
       wait(broken(e))
     end
 
-    # @return [GRPC::BadStatus, nil] how the stream ended
+    # @return [GRPC::BadStatus, PutOff, nil] how the stream ended
     def use(turn)
       operation = @connection.stream(@rpc, turn, @response, address: turn.address) { |answer| answered(answer) }
       @lock.synchronize do
@@ -140,7 +150,7 @@ module Fila
       end
       operation.execute
       nil
-    rescue GRPC::BadStatus => e
+    rescue GRPC::BadStatus, PutOff => e
       e
     rescue GRPC::Core::CallError => e
       GRPC::Unavailable.new(e.message)
@@ -161,16 +171,28 @@ module Fila
     def answered(answer)
       batch = @lock.synchronize do
         found = @window.answered(answer.sequence) or raise InternalError, 'the broker answered what was not asked'
+        put_off(found, answer.error) if answer.error
         @comeback.answered
         @trouble = nil
         @changed.broadcast
         found
       end
       @codec.answer(batch, answer)
+    rescue PutOff
+      raise
     rescue StandardError
       # Its callers wait no longer, though it is not in flight any more.
       batch&.fail(InternalError.new("the answer on #{@rpc} cannot be used"))
       raise
+    end
+
+    # A refused batch that has to come again is in flight until the stream has ended, so that nothing overtakes it.
+    def put_off(batch, error)
+      refusal = ErrorMapping.from_proto(error)
+      return unless batch.comes_again?(refusal)
+
+      @window.again(batch)
+      raise PutOff, refusal
     end
 
     # An answer that cannot be understood, or a defect. Nobody can tell what became of the requests in flight. Others go
@@ -191,14 +213,17 @@ module Fila
         @window.lost
         return @connection.address == turn.address ? @comeback.next_wait : 0.0
       end
-      error = ErrorMapping.from_status(failure)
+      error = failure.is_a?(PutOff) ? failure.refusal : ErrorMapping.from_status(failure)
       @trouble = "#{turn.address}: #{error.message}"
-      lost = ErrorMapping.lost?(failure)
-      pause = lost ? @comeback.after_loss(turn.address) : @comeback.after_refusal(error, turn.address)
+      pause = lost?(failure) ? @comeback.after_loss(turn.address) : @comeback.after_refusal(error, turn.address)
       return refuse(error) unless pause
 
       @window.lost
       pause
+    end
+
+    def lost?(failure)
+      !failure.is_a?(PutOff) && ErrorMapping.lost?(failure)
     end
 
     def refuse(error)

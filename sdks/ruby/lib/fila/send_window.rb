@@ -11,6 +11,12 @@ module Fila
     def abandoned?
       waiters.none?(&:waits?)
     end
+
+    # Whether it has to come again under its number when the broker refuses it as a whole. Nothing was done now. But
+    # what was sent before may have been carried out, and only its number tells.
+    def comes_again?(refusal)
+      resent && refusal.retryable?
+    end
   end
 
   # The batches that were made and not yet answered: which one goes onto the wire next. No stream, no clock.
@@ -18,6 +24,8 @@ module Fila
   # - Batches leave in the order in which they were made, and are answered in that order.
   # - Only two are in flight while the last one is small: requests that arrive meanwhile then travel together.
   # - After a lost stream the batches in flight go first onto the next one, the same bytes in the same order.
+  # - A batch that may have been carried out is sent again alone. If the broker has no time for it, it comes once more
+  #   under its number, before a higher number gets through.
   # - A batch that nobody waits for any more is not sent again, and its number is never used again. Neither is one that
   #   the broker may not know any more: its callers are told.
   # - When the broker refuses a whole stream, the batch to blame is known only if it was alone in flight. So from then
@@ -69,6 +77,11 @@ module Fila
       @in_flight.shift if @in_flight.first&.sequence == sequence
     end
 
+    # Take an answered batch back: it is not done.
+    def again(batch)
+      @in_flight.unshift(batch)
+    end
+
     # The connection was lost: send again what was in flight.
     def lost
       @in_flight.each { |batch| batch.resent = true }
@@ -95,9 +108,9 @@ module Fila
     private
 
     def room
-      return 1 if @probing
-
       last = @in_flight.last
+      return 1 if @probing || !@resend.empty? || last&.resent
+
       last && last.data.bytesize < SMALL_BYTES ? MOST_SMALL : MOST
     end
 

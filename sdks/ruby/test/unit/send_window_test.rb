@@ -31,9 +31,33 @@ class SendWindowTest < FilaTest
     again = @window.next(0.0) { flunk 'a new batch before the old ones' }
 
     assert_equal [1, true], [again.sequence, again.resent]
+    assert_nil(@window.next(0.0) { flunk }, 'it is sent again alone')
+    @window.answered(1)
     assert_equal 2, @window.next(0.0) { flunk }.sequence
-    [1, 2].each { |number| @window.answered(number) }
+    assert_nil(@window.next(0.0) { flunk }, 'it is sent again alone')
+    @window.answered(2)
     assert_predicate @window, :empty?
+  end
+
+  def test_an_answered_batch_that_is_taken_back_comes_again_before_all_others
+    fill('x')
+    @window.lost
+    @window.next(0.0) { flunk }
+    @window.again(@window.answered(1))
+
+    assert_nil(@window.next(0.0) { flunk }, 'nothing overtakes it')
+    @window.lost
+    assert_equal 1, @window.next(0.0) { flunk }.sequence
+  end
+
+  def test_only_what_was_sent_before_comes_again_when_it_is_refused_for_a_while
+    made = batch('x')
+    for_a_while = Fila::OverloadedError.new(retryable: true)
+
+    refute made.comes_again?(for_a_while)
+    made.resent = true
+    assert made.comes_again?(for_a_while)
+    refute made.comes_again?(Fila::InvalidArgumentError.new)
   end
 
   def test_a_batch_that_nobody_waits_for_is_not_sent_again
