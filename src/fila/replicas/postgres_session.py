@@ -53,15 +53,17 @@ class Session:
 
     @classmethod
     async def open(cls, address: Address, synchronous_commit: str) -> Self:
-        """To the first of the hosts that takes writes. Raises LogUnavailable, or Unfit when it will never work."""
-        problems = []
+        """To the first of the hosts that takes writes. Raises LogUnavailable, or Unfit if one has refused the user."""
+        problems, refusal = [], None
         for host, port in address.hosts:
             try:
                 return cls(await _connect(address, host, port, synchronous_commit))
             except _REFUSED as cause:
-                raise Unfit(f"PostgreSQL at {host}:{port} refuses the connection: {cause}") from cause
+                refusal = refusal or Unfit(f"PostgreSQL at {host}:{port} refuses the connection: {cause}")
             except (TimeoutError, asyncpg.PostgresError, *_BROKEN) as cause:
                 problems.append(f"{host}:{port}: {str(cause) or 'no answer'}")
+        if refusal is not None:
+            raise refusal
         raise LogUnavailable(f"no PostgreSQL server takes writes: {'; '.join(problems)}")
 
     @property
@@ -129,7 +131,9 @@ class Line:
         self._closed = False
 
     async def run(self, work: Work[T], timeout_s: float = ANSWER_TIMEOUT_S) -> T:
-        """Raises Lost, LogUnavailable where nothing was sent, or what the server has refused."""
+        """Raises Lost, LogUnavailable where nothing was sent, or what the server has refused. A user that is refused is
+        Unfit at first. Later it is waited for: the server has known it.
+        """
         async with self._turn:
             return await (await self._open()).run(work, timeout_s)
 
@@ -148,12 +152,20 @@ class Line:
 
     async def _open(self) -> Session:
         if not self._closed and (self._session is None or not self._session.usable):
-            self._session = await Session.open(self._address, self._synchronous_commit)
+            self._session = await self._connected()
         if self._closed or self._session is None:
             if self._session is not None:
                 self._session.drop()
             raise LogUnavailable("the log is closed")
         return self._session
+
+    async def _connected(self) -> Session:
+        try:
+            return await Session.open(self._address, self._synchronous_commit)
+        except Unfit as cause:
+            if self._session is None:
+                raise
+            raise LogUnavailable(str(cause)) from cause
 
 
 async def _connect(address: Address, host: str, port: int, synchronous_commit: str) -> "asyncpg.Connection[Any]":

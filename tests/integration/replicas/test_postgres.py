@@ -7,7 +7,7 @@ import pytest
 
 from fila.replicas.log import InDoubt, LogUnavailable, Unfit
 from fila.replicas.opening import open_log
-from tests.helpers.postgres import replicated_postgres
+from tests.helpers.postgres import replicated_postgres, single_postgres
 from tests.support.certificates import Authority
 
 WAIT_S = 60
@@ -172,6 +172,28 @@ async def test_server_processes_do_not_pile_up_while_the_standby_is_away(servers
 async def test_a_wrong_role_is_told_at_once(primary):
     with pytest.raises(Unfit, match="nobody"):
         await open_log(url(primary).replace("fila@", "nobody@"))
+
+
+async def test_a_host_that_refuses_the_user_is_passed_over(primary):
+    with single_postgres() as other:
+        primary.sql("CREATE ROLE guest LOGIN; GRANT CREATE ON SCHEMA public TO guest")
+        async with opened(other, primary, user="guest", table="passed_over") as log:
+            assert await log.append(b"x", -1) == 0
+
+
+async def test_a_user_that_is_refused_later_is_waited_for(primary):
+    primary.sql("CREATE ROLE late LOGIN; GRANT CREATE ON SCHEMA public TO late")
+    async with opened(primary, user="late", table="refused_later") as log, asyncio.timeout(WAIT_S):
+        assert await log.append(b"x", -1) == 0
+        primary.sql("ALTER ROLE late NOLOGIN")
+        primary.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'late'")
+        refusal = ""
+        while "not permitted to log in" not in refusal:
+            with pytest.raises(LogUnavailable) as raised:
+                await log.end()
+            refusal = str(raised.value)
+        primary.sql("ALTER ROLE late LOGIN")
+        assert await log.end() == 1
 
 
 @pytest.fixture(scope="module")
