@@ -7,6 +7,9 @@ use crate::random::random_u64;
 const FIRST: Duration = Duration::from_millis(20);
 const MOST: Duration = Duration::from_secs(1);
 
+/// The longest pause that a broker can ask for: a wrong answer must not hold a stream for hours.
+const ASKED_MOST: Duration = Duration::from_secs(30);
+
 /// Doubles from 20 ms to 1 s. Jitter keeps clients from reconnecting at the same moment.
 #[derive(Debug)]
 pub(crate) struct Backoff {
@@ -20,6 +23,11 @@ impl Backoff {
 
     pub(crate) fn reset(&mut self) {
         self.next = FIRST;
+    }
+
+    /// `asked` is how long the broker asked to wait at least.
+    pub(crate) fn after(&mut self, asked: Duration) -> Duration {
+        self.next_wait().max(asked.min(ASKED_MOST))
     }
 
     pub(crate) fn next_wait(&mut self) -> Duration {
@@ -43,5 +51,13 @@ mod tests {
         }
         backoff.reset();
         assert!(backoff.next_wait() <= FIRST);
+    }
+
+    #[test]
+    fn a_broker_can_ask_for_a_longer_pause_but_not_for_hours() {
+        let mut backoff = Backoff::new();
+        let asked = [7, 3600].map(|seconds| backoff.after(Duration::from_secs(seconds)));
+        assert_eq!(asked, [Duration::from_secs(7), ASKED_MOST]);
+        assert!(Backoff::new().after(Duration::ZERO) >= FIRST / 2);
     }
 }

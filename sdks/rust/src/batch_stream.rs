@@ -17,11 +17,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 
 use crate::backoff::Backoff;
-use crate::call::Sent;
 use crate::error::{Ended, Error, ErrorKind, Failure, Result};
 use crate::link::{Link, Opened};
 use crate::raw_codec::RawCodec;
 use crate::send_window::{Batch, Item, SendWindow, WINDOW};
+use crate::sent::Sent;
 use crate::tasks::Tasks;
 
 /// How long a request that was given up may be kept.
@@ -30,6 +30,15 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// How long a batch waits for callers that were just answered and come back with their next requests. So they travel
 /// together, and not in batches of a few.
 const TOGETHER: Duration = Duration::from_micros(100);
+
+/// What the broker says to a batch.
+#[derive(Debug)]
+pub(crate) enum Answers<A> {
+    /// To each request, in order.
+    Each(Vec<Result<A>>),
+    /// It did nothing of the whole batch this time.
+    Refused(Error),
+}
 
 /// Turns requests into batches, and the answer to a batch into an answer to each request.
 pub(crate) trait Codec: Send + 'static {
@@ -46,12 +55,12 @@ pub(crate) trait Codec: Send + 'static {
         gathered: &mut VecDeque<Item<Self::Work, Self::Answer>>,
     ) -> Option<Batch<Self::Work, Self::Answer>>;
 
-    /// The answer to each request of a batch, in order. Fails when the response is not one to the batch.
+    /// What a response says to a batch. Fails when it is not one to the batch.
     fn answers(
         &self,
         batch: &Batch<Self::Work, Self::Answer>,
         response: Self::Response,
-    ) -> Result<Vec<Result<Self::Answer>>>;
+    ) -> Result<Answers<Self::Answer>>;
 }
 
 /// Carries requests to the broker, over lost connections, until they are answered or their callers have gone.
@@ -77,7 +86,7 @@ impl<C: Codec> BatchStream<C> {
     /// Hands work over. Dropping the receiver gives it up. `sent` tells the caller whether it may have been done.
     pub(crate) fn submit(&self, work: C::Work, sent: Sent) -> oneshot::Receiver<Result<C::Answer>> {
         let (reply, answer) = oneshot::channel();
-        if let Err(refused) = self.submit.send(Item { work, reply, sent }) {
+        if let Err(refused) = self.submit.send(Item::new(work, reply, sent)) {
             refused.0.answer(Err(Error::closed()));
         }
         answer
@@ -171,7 +180,7 @@ impl<C: Codec> Runner<C> {
                 return;
             }
             keys += u32::from(ended.is_key_ended());
-            let wait = self.take_end(ended, keys < 2).max(backoff.next_wait());
+            let wait = backoff.after(self.take_end(ended, keys < 2));
             self.rest(wait).await;
         }
     }
@@ -248,7 +257,13 @@ impl<C: Codec> Runner<C> {
         let batch = self.window.answered().ok_or_else(unasked).map_err(Failure::Unexpected)?;
         let count = batch.items.len();
         match self.codec.answers(&batch, response) {
-            Ok(answers) => batch.answer(answers),
+            Ok(Answers::Each(answers)) => batch.answer(answers),
+            // The broker refuses for a while before it looks at the number, so this says nothing of earlier sendings.
+            Ok(Answers::Refused(error)) if batch.resent && error.is_retryable() && !error.names_owner() => {
+                self.window.again(batch);
+                return Err(Failure::PutOff(error));
+            }
+            Ok(Answers::Refused(error)) => batch.refuse(&error),
             Err(error) => {
                 batch.fail(&error);
                 return Err(Failure::Unexpected(error));
@@ -257,18 +272,17 @@ impl<C: Codec> Runner<C> {
         Ok(count)
     }
 
-    /// Decides what becomes of the batches in flight. Returns how long to wait at least.
+    /// Decides what becomes of the batches in flight. Returns how long the broker asks to wait.
     fn take_end(&mut self, ended: Ended, again: bool) -> Duration {
-        let names_owner = |error: &Error| error.kind() == Some(ErrorKind::NotOwner) && error.owner().is_some();
         let wait = match &ended {
             Ended::Refused(error, _) => error.retry_after(),
             _ => Duration::ZERO,
         };
         match ended {
-            Ended::Refused(error, _) if names_owner(&error) => self.blame(&error),
+            Ended::Refused(error, _) if error.names_owner() => self.blame(&error),
             Ended::Lost { sent, .. } => self.window.lost(sent),
             // What was in flight may have been done all the same, so it is sent again as it was.
-            Ended::Refused(error, _) if error.is_retryable() => self.window.lost(true),
+            Ended::Refused(error, _) if error.is_retryable() => self.window.put_off(&error),
             Ended::Refused(error, _) if again && error.kind() == Some(ErrorKind::KeyEnded) => self.window.lost(true),
             // No other batch could succeed.
             Ended::Broken(error) | Ended::Refused(error, Code::Unauthenticated) => self.fail_all(&error),
@@ -279,7 +293,7 @@ impl<C: Codec> Runner<C> {
 
     fn blame(&mut self, error: &Error) {
         if let Some(batch) = self.window.refused() {
-            batch.fail(error);
+            batch.refuse(error);
         }
     }
 

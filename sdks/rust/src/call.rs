@@ -1,7 +1,6 @@
 //! Calls: a deadline, a retry where it does no harm, and the member that has the queue.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -13,6 +12,7 @@ use crate::client::Client;
 use crate::error::{Ended, Error, Result};
 use crate::link::{Link, Opened};
 use crate::members::{MAX_HOPS, Member};
+use crate::sent::Sent;
 
 /// The member that an answer was fetched from.
 const OWNER: &str = "fila-owner";
@@ -26,9 +26,6 @@ pub(crate) enum Again {
     Yes,
     No,
 }
-
-/// Whether a request may have left the client: then nobody can say that it was not done.
-pub(crate) type Sent = Arc<AtomicBool>;
 
 impl Client {
     pub(crate) fn deadline(&self) -> Instant {
@@ -109,8 +106,8 @@ impl Client {
         }
     }
 
-    /// Hands work to the stream of a member, again where it was refused for now, until the deadline. The stream notes in
-    /// `sent` whether it may have been done.
+    /// Hands work to the stream of a member, until the deadline. The stream refuses for now only what was not done, or what
+    /// another member has: that is handed over again. It notes in `sent` whether the work may have been done.
     pub(crate) async fn through<A, F>(
         &self,
         queue: &Arc<str>,
@@ -136,14 +133,13 @@ impl Client {
                 } else {
                     return Err(error);
                 }
-                // It was refused: nothing of it was done.
-                sent.store(false, Ordering::Relaxed);
             }
         };
         match self.shared.tasks.until_closed(timeout_at(deadline, submitting)).await? {
             Ok(answer) => answer,
             Err(_) => {
-                progress.may_be_done = sent.load(Ordering::Relaxed);
+                progress.may_be_done = sent.may_be_done();
+                progress.refusal = sent.why().or(progress.refusal);
                 Err(progress.late(&member.link))
             }
         }

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use crate::call::{Again, Sent};
+use crate::call::Again;
 use crate::consumer::{ConsumeOptions, Consumer};
 use crate::error::{Error, Result};
 use crate::link::Key;
@@ -16,6 +16,7 @@ use crate::options::ClientBuilder;
 use crate::outgoing::{Enqueued, MessageId, OutgoingMessage};
 use crate::producer::Enqueue;
 use crate::proto;
+use crate::sent::Sent;
 use crate::settle::{Action, Settlement};
 use crate::tasks::Tasks;
 

@@ -14,7 +14,6 @@ use tonic::{Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use crate::backoff::Backoff;
-use crate::call::Sent;
 use crate::error::{Ended, Failure, Result};
 use crate::extension::Holding;
 use crate::link::Opened;
@@ -22,6 +21,7 @@ use crate::members::{Finder, MAX_HOPS, Member};
 use crate::message::Held;
 use crate::prefetch::{Delivery, Prefetch, Report};
 use crate::proto::{self, ConsumeRequest, ConsumeResponse};
+use crate::sent::Sent;
 use crate::settle::Action;
 use crate::tasks::Tasks;
 
@@ -83,7 +83,7 @@ impl ConsumeStream {
             if !goes_on {
                 return Err(error);
             }
-            let wait = backoff.next_wait().max(error.retry_after());
+            let wait = backoff.after(error.retry_after());
             self.stop.run_until_cancelled(sleep(wait)).await;
         }
         Ok(())
@@ -203,10 +203,9 @@ impl ConsumeStream {
 
     /// Prefetched messages of a lost stream are no longer ours. If the broker has not noticed yet, it is told.
     fn give_back(&self, member: &Arc<Member>, deliveries: impl IntoIterator<Item = Delivery>) {
-        let sent = Sent::default();
         let release = |delivery: Delivery| {
             delivery.held.settle();
-            member.settles.submit(delivery.held.settlement(Action::Release), sent.clone())
+            member.settles.submit(delivery.held.settlement(Action::Release), Sent::default())
         };
         let answers: Vec<_> = deliveries.into_iter().map(release).collect();
         if answers.is_empty() {

@@ -105,6 +105,11 @@ impl Error {
         Some(self.cause().owner.as_str()).filter(|owner| !owner.is_empty())
     }
 
+    /// Whether it leads to another member.
+    pub(crate) fn names_owner(&self) -> bool {
+        self.kind() == Some(ErrorKind::NotOwner) && self.owner().is_some()
+    }
+
     fn cause(&self) -> &Cause {
         match self {
             Self::QueueNotFound(cause)
@@ -213,6 +218,8 @@ pub(crate) enum Failure {
     Unexpected(Error),
     /// It can be opened again.
     Lost(&'static str),
+    /// The broker has no time now for what it may have carried out before.
+    PutOff(Error),
 }
 
 impl From<Status> for Failure {
@@ -253,6 +260,8 @@ impl Ended {
         match failure {
             Failure::Status(status) => Self::of(*status, address),
             Failure::Unexpected(error) => Self::Broken(error),
+            // As when the broker itself ends the stream because of it.
+            Failure::PutOff(error) => Self::Refused(error, Code::Unavailable),
             Failure::Lost(text) => Self::Lost { error: Error::unavailable(format!("{address}: {text}")), sent: true },
         }
     }

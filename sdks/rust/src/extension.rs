@@ -8,10 +8,11 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{LONGEST, Sent};
+use crate::call::LONGEST;
 use crate::error::{Error, Result};
 use crate::link::lock;
 use crate::message::Held;
+use crate::sent::Sent;
 use crate::settle::Action;
 
 const TIMES: u32 = 3;
@@ -121,10 +122,9 @@ async fn extend_in_turns(holding: &Holding) {
 }
 
 async fn extend(live: Vec<Arc<Held>>) {
-    let sent = Sent::default();
     let submit = |held: Arc<Held>| {
         let extension = held.settlement(Action::Extend { extend_ms: 0 });
-        (held.member.settles.submit(extension, sent.clone()), held)
+        (held.member.settles.submit(extension, Sent::default()), held)
     };
     let answers: Vec<(oneshot::Receiver<Result<()>>, Arc<Held>)> = live.into_iter().map(submit).collect();
     for (answer, held) in answers {

@@ -23,6 +23,7 @@ mod producer;
 mod random;
 mod raw_codec;
 mod send_window;
+mod sent;
 mod settle;
 mod tasks;
 #[cfg(feature = "tls")]

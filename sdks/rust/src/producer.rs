@@ -12,7 +12,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, string};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::batch_stream::Codec;
+use crate::batch_stream::{Answers, Codec};
 use crate::error::{Error, Result};
 use crate::outgoing::{Enqueued, OutgoingMessage};
 use crate::proto;
@@ -101,21 +101,24 @@ impl Codec for EnqueueCodec {
         &self,
         batch: &Batch<Enqueue, Enqueued>,
         response: proto::EnqueueBatchResponse,
-    ) -> Result<Vec<Result<Enqueued>>> {
+    ) -> Result<Answers<Enqueued>> {
         batch.check(response.sequence)?;
         if let Some(error) = response.error {
-            let error = Error::refusal(error, "");
-            return Ok(batch.items.iter().map(|_| Err(error.clone())).collect());
+            return Ok(Answers::Refused(Error::refusal(error, "")));
         }
         if response.results.len() != batch.items.len() {
             let text = format!("the broker sent {} results for {}", response.results.len(), batch.items.len());
             return Err(Error::own(Error::Internal, text));
         }
-        let answer = |result: proto::EnqueueResult| match result.error {
-            Some(error) => Err(Error::refusal(error, "")),
+        let answer = |(item, result): (&EnqueueItem, proto::EnqueueResult)| match result.error {
+            Some(error) => {
+                // The broker has looked at the number: no earlier sending was carried out either.
+                item.note_sent(false);
+                Err(Error::refusal(error, ""))
+            }
             None => Ok(Enqueued { id: result.message_id, duplicate: result.duplicate && !batch.resent }),
         };
-        Ok(response.results.into_iter().map(answer).collect())
+        Ok(Answers::Each(batch.items.iter().zip(response.results).map(answer).collect()))
     }
 }
 
@@ -150,7 +153,7 @@ mod tests {
         let message = OutgoingMessage::new(payload.to_vec()).header("tenant", "acme").priority(3).dedup_key("k");
         let (reply, answer) = oneshot::channel();
         let work = Enqueue { queue: queue.into(), message: Arc::new(message), _room: room };
-        (Item { work, reply, sent: Default::default() }, answer)
+        (Item::new(work, reply, Default::default()), answer)
     }
 
     #[test]
@@ -197,6 +200,7 @@ mod tests {
         ];
         let response = proto::EnqueueBatchResponse { sequence: 1, results, error: None };
         let answers = codec.answers(&batch, response).expect("it belongs to the batch");
+        let Answers::Each(answers) = answers else { panic!("{answers:?}") };
         assert_eq!(answers[0].as_ref().expect("enqueued").id, "id");
         assert!(matches!(answers[1], Err(Error::QueueNotFound(_))));
     }

@@ -4,21 +4,22 @@
 //! - At most [`WINDOW`] are in flight, and only two while the last one is small: what arrives meanwhile then travels as
 //!   one batch. Otherwise a short stall fills the window with single messages.
 //! - When the connection is lost, the batches in flight go first onto the next stream: same bytes, same order.
+//! - One that may have been carried out is sent again alone. If the broker has no time for it, it has to come once more
+//!   under its number, and that must happen before a higher number gets through.
 //! - A batch that nobody waits for any more is not sent again, and its number is never reused. Neither is one that the
 //!   broker may not know any more: its callers are told.
 //! - A refusal that ends the stream is a batch's own only if that was alone in flight. So after one, batches are sent
 //!   one at a time until one is refused alone: that one fails, the others go through.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::call::Sent;
 use crate::error::{Error, Result};
+use crate::sent::Sent;
 
 /// Batches in flight. The broker remembers its last 64 answers to a producer.
 pub(crate) const WINDOW: usize = 8;
@@ -29,10 +30,22 @@ const SMALL_WINDOW: usize = 2;
 pub(crate) struct Item<W, A> {
     pub(crate) work: W,
     pub(crate) reply: oneshot::Sender<Result<A>>,
-    pub(crate) sent: Sent,
+    sent: Sent,
+    /// It may have been carried out before it came here, by another member.
+    pub(crate) sent_before: bool,
 }
 
 impl<W, A> Item<W, A> {
+    pub(crate) fn new(work: W, reply: oneshot::Sender<Result<A>>, sent: Sent) -> Self {
+        let sent_before = sent.may_be_done();
+        Self { work, reply, sent, sent_before }
+    }
+
+    /// Whether it may have been carried out here: its caller must know when it gives up.
+    pub(crate) fn note_sent(&self, here: bool) {
+        self.sent.note(here || self.sent_before);
+    }
+
     pub(crate) fn waits(&self) -> bool {
         !self.reply.is_closed()
     }
@@ -66,6 +79,12 @@ impl<W, A> Batch<W, A> {
         }
     }
 
+    /// The broker refused it as a whole: this sending did nothing.
+    pub(crate) fn refuse(self, error: &Error) {
+        self.note_sent(self.resent);
+        self.fail(error);
+    }
+
     pub(crate) fn fail(self, error: &Error) {
         for item in self.items {
             item.answer(Err(error.clone()));
@@ -85,10 +104,9 @@ impl<W, A> Batch<W, A> {
         !self.items.iter().any(Item::waits)
     }
 
-    /// Whether the broker may have carried it out: its callers must know when they give up.
     fn note_sent(&self, sent: bool) {
         for item in &self.items {
-            item.sent.store(sent, Ordering::Relaxed);
+            item.note_sent(sent);
         }
     }
 }
@@ -128,8 +146,10 @@ impl<W, A> SendWindow<W, A> {
     }
 
     fn room(&self) -> usize {
-        match self.in_flight.back() {
-            _ if self.probing => 1,
+        let last = self.in_flight.back();
+        let again = [self.resend.front(), last].into_iter().flatten().any(|batch| batch.resent);
+        match last {
+            _ if self.probing || again => 1,
             Some(last) if last.data.len() < SMALL_BYTES => SMALL_WINDOW,
             _ => WINDOW,
         }
@@ -138,6 +158,19 @@ impl<W, A> SendWindow<W, A> {
     /// The batch that the next answer belongs to.
     pub(crate) fn answered(&mut self) -> Option<Batch<W, A>> {
         self.in_flight.pop_front()
+    }
+
+    /// Takes an answered batch back: it is not done, and has to be sent again.
+    pub(crate) fn again(&mut self, batch: Batch<W, A>) {
+        self.in_flight.push_front(batch);
+    }
+
+    /// The broker has no time now: what was in flight is sent again, and who gives up meanwhile knows why.
+    pub(crate) fn put_off(&mut self, why: &Error) {
+        self.lost(true);
+        for item in self.resend.iter().flat_map(|batch| &batch.items) {
+            item.sent.put_off(why);
+        }
     }
 
     /// The connection was lost: what was in flight is sent again. `sent` says whether any of it may have left.
@@ -191,7 +224,7 @@ mod tests {
     fn batch(sequence: u64, size: usize) -> (Batch<(), ()>, Reply) {
         let (reply, answer) = oneshot::channel();
         let data = Bytes::from(vec![sequence as u8; size]);
-        let items = vec![Item { work: (), reply, sent: Sent::default() }];
+        let items = vec![Item::new((), reply, Sent::default())];
         (Batch::new(data, items, sequence), answer)
     }
 
@@ -219,9 +252,12 @@ mod tests {
         window.lost(true);
         let (new, _reply) = batch(3, SMALL_BYTES);
         let mut new = Some(new);
-        let order: Vec<u8> = (0..3).map(|_| window.next(Instant::now(), || new.take()).expect("room")[0]).collect();
-        assert_eq!(order, [1, 2, 3]);
-        assert_eq!(window.in_flight.iter().map(|batch| batch.resent).collect::<Vec<_>>(), [true, true, false]);
+        for (sequence, again) in [(1, true), (2, true), (3, false)] {
+            assert_eq!(window.next(Instant::now(), || new.take()).expect("room")[0], sequence);
+            assert!(!again || window.next(Instant::now(), || new.take()).is_none(), "it is sent again alone");
+            let answered = window.answered().expect("in flight");
+            assert_eq!((u64::from(sequence), again), (answered.sequence, answered.resent));
+        }
     }
 
     #[test]
@@ -229,7 +265,7 @@ mod tests {
         let (made, _reply) = batch(1, 10);
         let sent = made.items[0].sent.clone();
         let (mut window, mut made) = (SendWindow::new(), Some(made));
-        let told = |sent: &Sent| sent.load(Ordering::Relaxed);
+        let told = Sent::may_be_done;
         window.next(Instant::now(), || made.take()).expect("room");
         assert!(told(&sent), "the wire has it");
         window.lost(false);
@@ -266,10 +302,8 @@ mod tests {
         let (minute, sent_at) = (Duration::from_secs(60), Instant::now());
         window.end_older(sent_at, minute, Error::forgotten);
         assert!(replies[0].try_recv().is_err(), "in time");
-        // The second one is written once more, which does not make it younger.
-        for _ in 0..2 {
-            window.next(sent_at + minute, || None).expect("in time");
-        }
+        // The first one is written once more, which does not make it younger.
+        window.next(sent_at + minute, || None).expect("in time");
         window.lost(true);
         window.end_older(sent_at + 2 * minute, minute, Error::forgotten);
         assert!(window.is_empty());

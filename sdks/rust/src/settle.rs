@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use prost::Message as _;
 
-use crate::batch_stream::Codec;
+use crate::batch_stream::{Answers, Codec};
 use crate::error::{Error, Result};
 use crate::proto::{self, AckGroup, ErrorKind, ExtendGroup, NackRequest, SettleRequest};
 use crate::send_window::{Batch, Item};
@@ -80,11 +80,10 @@ impl Codec for SettleCodec {
         Some(Batch::new(data, items, self.sequence))
     }
 
-    fn answers(&self, batch: &Batch<Settlement, ()>, response: proto::SettleResponse) -> Result<Vec<Result<()>>> {
+    fn answers(&self, batch: &Batch<Settlement, ()>, response: proto::SettleResponse) -> Result<Answers<()>> {
         batch.check(response.sequence)?;
         if let Some(error) = response.error {
-            let error = Error::refusal(error, "");
-            return Ok(batch.items.iter().map(|_| Err(error.clone())).collect());
+            return Ok(Answers::Refused(Error::refusal(error, "")));
         }
         let mut failures: HashMap<String, proto::Error> = response
             .failures
@@ -94,13 +93,16 @@ impl Codec for SettleCodec {
         let answer = |item: &SettleItem| match failures.remove(&*item.work.message_id) {
             // An ack that is sent again and finds its message gone for good was carried out the first time.
             Some(error)
-                if batch.resent
+                if (batch.resent || item.sent_before)
                     && matches!(item.work.action, Action::Ack)
                     && error.kind == i32::from(ErrorKind::MessageGone) =>
             {
                 Ok(())
             }
-            Some(error) => Err(Error::refusal(error, "")),
+            Some(error) => {
+                item.note_sent(batch.resent);
+                Err(Error::refusal(error, ""))
+            }
             None => Ok(()),
         };
         let answers = batch.items.iter().map(answer).collect();
@@ -110,7 +112,7 @@ impl Codec for SettleCodec {
                 let text = format!("the broker names message {unknown:?}, which nobody asked to settle");
                 Err(Error::own(Error::Internal, text))
             }
-            None => Ok(answers),
+            None => Ok(Answers::Each(answers)),
         }
     }
 }
@@ -191,7 +193,7 @@ mod tests {
     fn item(message: &str, lease: &str, action: Action) -> (SettleItem, Answer) {
         let (reply, answer) = oneshot::channel();
         let work = Settlement { queue: "q".into(), lease_id: lease.into(), message_id: message.into(), action };
-        (Item { work, reply, sent: Default::default() }, answer)
+        (Item::new(work, reply, Default::default()), answer)
     }
 
     fn failure(message: &str, kind: ErrorKind) -> proto::SettleFailure {
@@ -230,7 +232,7 @@ mod tests {
         assert!(codec.make(&mut VecDeque::from([huge])).is_some(), "a single one goes alone");
     }
 
-    fn outcome(action: Action, resent: bool, failure: proto::SettleFailure) -> Result<Vec<Result<()>>> {
+    fn outcome(action: Action, resent: bool, failure: proto::SettleFailure) -> Result<Answers<()>> {
         let (made, _answer) = item("1", "a", action);
         let mut codec = SettleCodec::default();
         let mut batch = codec.make(&mut VecDeque::from([made])).expect("a batch");
@@ -241,7 +243,8 @@ mod tests {
     #[test]
     fn only_an_ack_that_is_sent_again_and_finds_its_message_gone_was_done() {
         let done = |action, resent, kind| {
-            outcome(action, resent, failure("1", kind)).expect("it belongs to the batch")[0].is_ok()
+            let answers = outcome(action, resent, failure("1", kind)).expect("it belongs to the batch");
+            matches!(answers, Answers::Each(each) if each[0].is_ok())
         };
         assert!(done(Action::Ack, true, ErrorKind::MessageGone));
         assert!(!done(Action::Ack, false, ErrorKind::MessageGone));

@@ -3,13 +3,13 @@
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fila_client::proto::{self, EnqueueBatchRequest, ErrorKind};
 use fila_client::{Client, Error, NO_HEADERS, OutgoingMessage};
 use tokio::sync::{Notify, mpsc};
 
-use crate::fake::{Fake, passing, refusal, taken};
+use crate::fake::{Call, Fake, not_owner, passing, refusal, taken};
 use crate::within;
 
 #[tokio::test]
@@ -83,6 +83,159 @@ async fn a_batch_without_an_answer_is_sent_again_as_it_was() {
     within(client.enqueue("q", [("a", "1")], "x")).await.expect("enqueued");
     let seen = seen.lock().expect("no panic");
     assert!(seen.len() == 4 && seen.iter().all(|request| *request == seen[0]), "{seen:?}");
+}
+
+/// A broker that takes all messages. The answers to the first `lost` batches are lost with their connection, the next
+/// `refused` batches are refused for a while, without a look at their numbers.
+async fn busy_after_a_loss(lost: usize, refused: usize, error: proto::Error) -> (Fake, Arc<Mutex<Vec<u64>>>) {
+    let sequences: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let noted = sequences.clone();
+    let fake = Fake::start(move |mut call| {
+        let (noted, error) = (noted.clone(), error.clone());
+        async move {
+            call.open(&[]);
+            while let Some(request) = call.read::<EnqueueBatchRequest>().await {
+                let number = {
+                    let mut noted = noted.lock().expect("no panic");
+                    noted.push(request.sequence);
+                    noted.len()
+                };
+                if number < lost {
+                    continue;
+                } else if number == lost {
+                    return call.cut();
+                } else if number <= lost + refused {
+                    let (error, sequence) = (Some(error.clone()), request.sequence);
+                    call.send(&proto::EnqueueBatchResponse { error, sequence, ..Default::default() });
+                } else {
+                    call.send(&taken(&request));
+                }
+            }
+        }
+    })
+    .await;
+    (fake, sequences)
+}
+
+/// Under other numbers they would be enqueued twice.
+#[tokio::test]
+async fn batches_that_may_have_been_carried_out_keep_numbers_and_order_when_they_are_refused_for_a_while() {
+    let (fake, sequences) = busy_after_a_loss(2, 1, passing(8, ErrorKind::Overloaded)).await;
+    let client = Client::connect(&fake.address).expect("a client");
+    let enqueue = || {
+        let client = client.clone();
+        tokio::spawn(async move { client.enqueue("q", NO_HEADERS, "x").await })
+    };
+    let first = enqueue();
+    crate::eventually(async || sequences.lock().expect("no panic").len() == 1).await;
+    let second = enqueue();
+    let mut ids = Vec::new();
+    for call in [first, second] {
+        ids.push(within(call).await.expect("no panic").expect("enqueued"));
+    }
+    ids.push(within(client.enqueue("q", NO_HEADERS, "y")).await.expect("enqueued"));
+    assert_eq!(ids, ["1-0", "2-0", "3-0"]);
+    assert_eq!(*sequences.lock().expect("no panic"), [1, 2, 1, 1, 2, 3]);
+}
+
+#[tokio::test]
+async fn what_was_never_sent_before_goes_out_under_a_new_number_when_it_is_refused_for_a_while() {
+    let (fake, sequences) = busy_after_a_loss(0, 1, passing(8, ErrorKind::Overloaded)).await;
+    let client = Client::connect(&fake.address).expect("a client");
+    within(client.enqueue("q", NO_HEADERS, "x")).await.expect("enqueued");
+    assert_eq!(*sequences.lock().expect("no panic"), [1, 2]);
+}
+
+#[tokio::test]
+async fn what_is_refused_until_its_deadline_may_or_may_not_have_been_carried_out() {
+    let error = proto::Error { message: "too much waits".to_owned(), ..passing(8, ErrorKind::Overloaded) };
+    let (fake, sequences) = busy_after_a_loss(1, usize::MAX - 1, error).await;
+    let client = Client::connect(&fake.address).expect("a client").with_timeout(Duration::from_millis(500));
+    let error = within(client.enqueue("q", NO_HEADERS, "x")).await.expect_err("refused");
+    assert!(matches!(&error, Error::DeadlineExceeded(_)) && error.to_string().contains("too much waits"), "{error:?}");
+    let sequences = sequences.lock().expect("no panic");
+    assert!(sequences.len() > 2 && sequences.iter().all(|sequence| *sequence == 1), "{sequences:?}");
+}
+
+#[tokio::test]
+async fn it_comes_again_no_sooner_than_the_broker_asks() {
+    let error = proto::Error { retry_after_ms: 300, ..passing(8, ErrorKind::QuotaExceeded) };
+    let (fake, sequences) = busy_after_a_loss(1, 1, error).await;
+    let (client, began) = (Client::connect(&fake.address).expect("a client"), Instant::now());
+    within(client.enqueue("q", NO_HEADERS, "x")).await.expect("enqueued");
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    assert_eq!(*sequences.lock().expect("no panic"), [1, 1, 1]);
+}
+
+/// Says that the message of an ack is gone.
+fn gone(request: &proto::SettleRequest) -> proto::SettleResponse {
+    let error = Some(refusal(5, ErrorKind::MessageGone));
+    let failures = vec![proto::SettleFailure { queue: "q".to_owned(), message_id: "1".to_owned(), error }];
+    proto::SettleResponse { sequence: request.sequence, failures, error: None }
+}
+
+async fn all_gone(mut call: Call) {
+    call.open(&[]);
+    while let Some(request) = call.read().await {
+        call.send(&gone(&request));
+    }
+}
+
+/// A broker that carries out an ack and loses the answer, then refuses it once.
+async fn ack_refused_after_a_loss(error: proto::Error) -> Fake {
+    let acks = Arc::new(AtomicUsize::new(0));
+    Fake::start(move |mut call| {
+        let (acks, error) = (acks.clone(), error.clone());
+        async move {
+            call.open(&[]);
+            while let Some(request) = call.read::<proto::SettleRequest>().await {
+                match acks.fetch_add(1, SeqCst) {
+                    0 => return call.cut(),
+                    1 => {
+                        let (error, sequence) = (Some(error.clone()), request.sequence);
+                        call.send(&proto::SettleResponse { error, sequence, ..Default::default() });
+                    }
+                    _ => call.send(&gone(&request)),
+                }
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_ack_that_is_refused_for_a_while_is_still_one_that_was_sent_before() {
+    let fake = ack_refused_after_a_loss(passing(8, ErrorKind::Overloaded)).await;
+    let client = Client::connect(&fake.address).expect("a client");
+    within(client.ack("q", "1")).await.expect("it was carried out the first time");
+}
+
+#[tokio::test]
+async fn an_ack_that_another_member_has_to_do_is_still_one_that_was_sent_before() {
+    let owner = Fake::start(all_gone).await;
+    let fake = ack_refused_after_a_loss(not_owner(&owner.address)).await;
+    let client = Client::connect(&fake.address).expect("a client");
+    within(client.ack("q", "1")).await.expect("it was carried out the first time");
+}
+
+#[tokio::test]
+async fn an_ack_that_was_only_refused_before_was_not_carried_out_before() {
+    let owner = Fake::start(all_gone).await;
+    let address = owner.address.clone();
+    let fake = Fake::start(move |mut call| {
+        let address = address.clone();
+        async move {
+            call.open(&[]);
+            while let Some(request) = call.read::<proto::SettleRequest>().await {
+                let (error, sequence) = (Some(not_owner(&address)), request.sequence);
+                call.send(&proto::SettleResponse { error, sequence, ..Default::default() });
+            }
+        }
+    })
+    .await;
+    let client = Client::connect(&fake.address).expect("a client");
+    let error = within(client.ack("q", "1")).await.expect_err("it is gone");
+    assert_eq!(error.kind(), Some(ErrorKind::MessageGone));
 }
 
 /// Reads one request of a call whose connection is cut when ten minutes have passed, by the clock of the runtime.
