@@ -27,8 +27,15 @@ export interface Codec<I> {
   readonly repeatableMs: number;
   /** Takes what fits into one batch. Skips requests that are done. */
   make(waiting: Deque<I>, address: string): Batch<I> | undefined;
-  /** Resolves the requests that were carried out, and calls `refuse` for the others. */
-  answer(batch: Batch<I>, response: Buffer, refuse: (item: I, error: FilaError) => void): void;
+  /**
+   * Resolves the requests that were carried out, and calls `refuse` for the others. Returns why the batch as a whole was
+   * refused: then it has answered nobody.
+   */
+  answer(
+    batch: Batch<I>,
+    response: Buffer,
+    refuse: (item: I, error: FilaError) => void,
+  ): FilaError | undefined;
 }
 
 /**
@@ -51,6 +58,8 @@ export class Exchange<I extends Request> {
   #opening = false;
   #openAt = 0;
   #keyEnded = false;
+  /** Why the broker has no time for a batch that may have been carried out. */
+  #trouble = '';
   #scheduled: NodeJS.Immediate | undefined;
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Infinity;
@@ -167,18 +176,36 @@ export class Exchange<I extends Request> {
   #answer(call: RawStream, data: Buffer): void {
     if (this.#call !== call) return;
     const batch = this.#window.answered();
-    this.#backoff.reset();
     this.#keyEnded = false;
+    let refusal: FilaError | undefined;
     try {
       if (batch === undefined) throw new Error('no request waits for it');
-      this.#codec.answer(batch, data, this.#refuse);
+      refusal = this.#codec.answer(batch, data, this.#refuse);
     } catch (cause) {
       const error = unexpectedAnswer(cause);
       for (const item of batch?.items ?? []) item.reject(error);
       this.#restart();
       return;
     }
+    if (refusal?.retryable && batch.resent) {
+      this.#putOff(call, batch, refusal);
+      return;
+    }
+    this.#backoff.reset();
+    this.#trouble = '';
+    if (refusal !== undefined) for (const item of batch.items) this.#refuse(item, refusal);
     this.#flush();
+  }
+
+  /**
+   * The broker has refused for now what may have been carried out before. It has not looked at the number, so the batch comes
+   * again under it: under another one it would be carried out twice.
+   */
+  #putOff(call: RawStream, batch: Batch<I>, error: FilaError): void {
+    this.#window.again(batch);
+    this.#end(call, { error, refused: true, lost: true, owner: error.owner });
+    this.#trouble = error.message;
+    call.cancel();
   }
 
   /** What the broker refuses for now is sent again later. It has done nothing, so that is a new request. */
@@ -207,6 +234,7 @@ export class Exchange<I extends Request> {
   #end(call: RawStream, failure: Failure | undefined): void {
     if (this.#call !== call) return;
     this.#call = undefined;
+    this.#trouble = '';
     const kind = failure?.error.kind;
     if (failure !== undefined && kind === 'NOT_OWNER' && this.#connection.follow(failure.owner)) {
       for (const item of this.#window.items()) if (item.hops++ >= MAX_HOPS) item.reject(failure.error);
@@ -253,7 +281,7 @@ export class Exchange<I extends Request> {
   #late(item: I): FilaError {
     if (item.refusal !== undefined) return item.refusal;
     if (!item.sent && !this.#connection.isReady) return this.#connection.unavailable();
-    const trouble = this.#connection.trouble;
+    const trouble = this.#trouble || this.#connection.trouble;
     const text = 'no answer before the deadline' + (trouble === '' ? '' : ` (${trouble})`);
     return new DeadlineExceededError(text, { kind: 'DEADLINE_EXCEEDED', retryable: false });
   }

@@ -65,16 +65,16 @@ export class EnqueueCodec implements Codec<Enqueue> {
     return { data: Buffer.concat(parts), items, sequence };
   }
 
-  answer(batch: Batch<Enqueue>, data: Buffer, refuse: (item: Enqueue, error: FilaError) => void): void {
+  answer(
+    batch: Batch<Enqueue>,
+    data: Buffer,
+    refuse: (item: Enqueue, error: FilaError) => void,
+  ): FilaError | undefined {
     const response = EnqueueBatchResponse.decode(data);
     if (response.sequence !== batch.sequence) {
       throw new InternalError(`the answer to batch ${batch.sequence} names batch ${response.sequence}`);
     }
-    if (response.error !== undefined) {
-      const error = fromWire(response.error);
-      for (const item of batch.items) refuse(item, error);
-      return;
-    }
+    if (response.error !== undefined) return fromWire(response.error);
     const { results } = response;
     if (results.length !== batch.items.length) {
       throw new InternalError(`${results.length} results for ${batch.items.length} messages`);
@@ -88,6 +88,7 @@ export class EnqueueCodec implements Codec<Enqueue> {
       // Of a batch that is sent again, `duplicate` tells that the first attempt arrived, and nothing of the message.
       else item.resolve({ id: messageId, duplicate: duplicate && !item.unsure });
     });
+    return undefined;
   }
 }
 

@@ -8,6 +8,8 @@ export interface Batch<I> {
   readonly sequence: number;
   /** When it was first sent. */
   sentAt?: number;
+  /** It was on a stream that broke, so the broker may have carried it out. */
+  resent?: boolean;
 }
 
 /** Batches in flight. The broker remembers its last 64 answers to a producer. */
@@ -21,6 +23,8 @@ const SMALL_WINDOW = 2;
  *
  * - Batches leave in the order in which they were made, and are answered in that order.
  * - After a lost stream those in flight go first, the same bytes in the same order.
+ * - One that may have been carried out is sent again alone. If the broker has no time for it, it has to come once more under
+ *   its number, and that must happen before a higher number gets through.
  * - A batch that nobody waits for any more is not sent again, and its number is never used again. Neither is one that the
  *   broker may not know any more: its callers are told.
  * - A refusal that ends the stream is to be blamed on a batch only if that was alone. So batches are then sent one at a
@@ -58,8 +62,8 @@ export class SendWindow<I extends Request> {
   }
 
   #room(): number {
-    if (this.#probing) return 1;
     const last = this.#inFlight.at(-1);
+    if (this.#probing || this.#resend.length > 0 || last?.resent) return 1;
     return last !== undefined && last.data.length < SMALL_BYTES ? SMALL_WINDOW : WINDOW;
   }
 
@@ -74,8 +78,16 @@ export class SendWindow<I extends Request> {
     return this.#inFlight.shift();
   }
 
+  /** Takes an answered batch back: it is to be sent again under its number. */
+  again(batch: Batch<I>): void {
+    this.#inFlight.unshift(batch);
+  }
+
   lost(): void {
-    for (const batch of this.#inFlight) for (const item of batch.items) item.unsure = true;
+    for (const batch of this.#inFlight) {
+      batch.resent = true;
+      for (const item of batch.items) item.unsure = true;
+    }
     this.#resend = [...this.#inFlight, ...this.#resend];
     this.#inFlight = [];
   }

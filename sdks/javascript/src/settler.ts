@@ -72,19 +72,19 @@ export class SettleCodec implements Codec<Settle> {
     return { data: encode(items, sequence), items, sequence };
   }
 
-  answer(batch: Batch<Settle>, data: Buffer, refuse: (item: Settle, error: FilaError) => void): void {
+  answer(
+    batch: Batch<Settle>,
+    data: Buffer,
+    refuse: (item: Settle, error: FilaError) => void,
+  ): FilaError | undefined {
     const response = SettleResponse.decode(data);
     if (response.sequence !== batch.sequence) {
       throw new InternalError(`the answer to batch ${batch.sequence} names batch ${response.sequence}`);
     }
-    if (response.error !== undefined) {
-      const error = fromWire(response.error);
-      for (const item of batch.items) refuse(item, error);
-      return;
-    }
+    if (response.error !== undefined) return fromWire(response.error);
     if (response.failures.length === 0) {
       for (const item of batch.items) item.resolve(NONE);
-      return;
+      return undefined;
     }
     const failed = new Map<string, FilaError>();
     for (const { queue, messageId, error } of response.failures) {
@@ -92,6 +92,7 @@ export class SettleCodec implements Codec<Settle> {
       failed.set(nameOf(queue, messageId), fromWire(error));
     }
     for (const item of batch.items) this.#split(item, failed, refuse);
+    return undefined;
   }
 
   #split(

@@ -159,6 +159,28 @@ test('a refusal that ends the stream is blamed on a batch that was alone', () =>
   assert.ok(two.items.every((item) => item.unsure));
 });
 
+test('what may have been carried out is sent again alone, and once more when it is put off', () => {
+  const window = new SendWindow<Pending<void>>();
+  const made = [batchOf(1), batchOf(2)];
+  const [one, two] = made;
+  const source = [...made];
+  const next = () => window.next(0, () => source.shift() ?? batchOf(3));
+  next();
+  next();
+  window.lost();
+  for (const expected of [one, two]) {
+    assert.equal(next(), expected);
+    assert.equal(next(), undefined, 'it is alone');
+    assert.equal(window.answered(), expected);
+    window.again(expected as NonNullable<typeof expected>);
+    window.lost();
+    assert.equal(next(), expected);
+    assert.equal(next(), undefined);
+    assert.equal(window.answered(), expected);
+  }
+  assert.deepEqual([next()?.sequence, next()?.sequence], [3, 3], 'then as many as ever');
+});
+
 test('a lease is extended from its second turn on, until its messages are settled', () => {
   const inFlight = new InFlight();
   const owner = {};

@@ -136,6 +136,107 @@ test('what is refused for now is sent again under a new number, not before the b
   assert.ok(came - began >= 295, `${came - began} ms`);
 });
 
+for (const [kind, retryAfterMs] of [
+  [ErrorKind.ERROR_KIND_OVERLOADED, 0],
+  [ErrorKind.ERROR_KIND_QUOTA_EXCEEDED, 300],
+] as const) {
+  test(`what may have been carried out keeps its number when it is refused for now: ${ErrorKind[kind]}`, async () => {
+    const taken = new Map<number, EnqueueBatchRequest>();
+    const seen: [stream: number, sequence: number, at: number][] = [];
+    let streams = 0;
+    using broker = await FakeBroker.start({
+      enqueueStream: (call) => {
+        const stream = ++streams;
+        call.on('data', (request: EnqueueBatchRequest) => {
+          const { sequence } = request;
+          seen.push([stream, sequence, Date.now()]);
+          if (stream === 2 || (stream === 3 && sequence === 2)) {
+            call.write({ results: [], sequence, error: wireError(kind, { retryAfterMs, code: 8 }) });
+            return;
+          }
+          // Both are taken, and the answers are lost.
+          if (taken.has(sequence)) assert.deepEqual(request, taken.get(sequence));
+          taken.set(sequence, request);
+          if (stream > 1) call.write(answered(request));
+          else if (taken.size === 2) end(call, { code: status.UNAVAILABLE, details: 'lost' });
+        });
+      },
+    });
+    await using client = connect(broker.address);
+    const first = client.enqueue('q', {}, 'one');
+    await eventually(() => taken.size === 1);
+    const second = client.enqueue('q', {}, 'two');
+    assert.deepEqual(await Promise.all([first, second]), ['id-1-0', 'id-2-0']);
+    assert.equal(taken.size, 2, 'under another number they would be enqueued twice');
+    assert.deepEqual(
+      seen.slice(2).map(([stream, sequence]) => [stream, sequence]),
+      [
+        [2, 1],
+        [3, 1],
+        [3, 2],
+        [4, 2],
+      ],
+      'each is alone: no higher number gets through first',
+    );
+    const at = seen.map((each) => each[2]) as [number, number, number, number, number, number];
+    assert.ok(at[3] - at[2] >= retryAfterMs - 5 && at[5] - at[4] >= retryAfterMs - 5, at.join(' '));
+    assert.equal(await client.enqueue('q'), 'id-3-0');
+  });
+}
+
+test('what is refused until its deadline may or may not have been carried out; it was tried with backoff', async () => {
+  const seen: number[] = [];
+  using broker = await FakeBroker.start({
+    enqueueStream: (call) =>
+      call.on('data', (request: EnqueueBatchRequest) => {
+        const { sequence } = request;
+        seen.push(sequence);
+        const error = wireError(ErrorKind.ERROR_KIND_OVERLOADED, { message: 'too much waits', code: 8 });
+        if (seen.length === 1) end(call, { code: status.UNAVAILABLE, details: 'lost' });
+        else call.write(sequence === 1 ? { results: [], sequence, error } : answered(request));
+      }),
+  });
+  await using client = connect(broker.address);
+  await assert.rejects(client.enqueue('q', {}, '', { timeoutMs: 2000 }), {
+    kind: 'DEADLINE_EXCEEDED',
+    retryable: false,
+    message: 'no answer before the deadline (too much waits)',
+  });
+  assert.equal(await client.enqueue('q'), 'id-2-0');
+  const tries = seen.filter((sequence) => sequence === 1).length;
+  assert.ok(
+    tries <= 9,
+    `${tries} tries in 2 s: the waits are at least 10, 20, 40, 80, 160, 320, 500, 500 and 500 ms`,
+  );
+});
+
+test('what may have been carried out keeps its name and number also at the member that is named then', async () => {
+  const seen: string[] = [];
+  const note = (member: string, { producerId, sequence }: EnqueueBatchRequest): void => {
+    seen.push(`${member} ${producerId} ${sequence}`);
+  };
+  using owner = await FakeBroker.start({
+    enqueueStream: (call) =>
+      call.on('data', (request: EnqueueBatchRequest) => {
+        note('owner', request);
+        call.write(answered(request));
+      }),
+  });
+  using broker = await FakeBroker.start({
+    enqueueStream: (call) =>
+      call.on('data', (request: EnqueueBatchRequest) => {
+        note('other', request);
+        const error = wireError(ErrorKind.ERROR_KIND_NOT_OWNER, { owner: owner.address });
+        if (seen.length === 1) end(call, { code: status.UNAVAILABLE, details: 'lost' });
+        else call.write({ results: [], sequence: request.sequence, error });
+      }),
+  });
+  await using client = connect(broker.address);
+  assert.equal(await client.enqueue('q'), 'id-1-0');
+  const [first = ''] = seen;
+  assert.deepEqual(seen, [first, first, first.replace('other', 'owner')]);
+});
+
 test('the member that is named in-band is asked, and counts batches by itself', async () => {
   const producers: string[] = [];
   using owner = await FakeBroker.start({
@@ -245,6 +346,41 @@ test('an ack that is sent again and refused as gone was done; refused otherwise,
   assert.ok(nacked?.status === 'rejected' && nacked.reason instanceof MessageNotFoundError);
   // Without a lost answer nobody knows who has removed the message.
   await assert.rejects(client.ack('q', 'gone-3'), { kind: 'MESSAGE_GONE' });
+});
+
+test('an ack that is sent again and refused for now is still one that was sent before', async () => {
+  const seen: number[] = [];
+  using broker = await FakeBroker.start({
+    settle: (call) =>
+      call.on('data', ({ sequence }: SettleRequest) => {
+        seen.push(sequence);
+        const busy = wireError(ErrorKind.ERROR_KIND_OVERLOADED, { code: 8 });
+        const gone = wireError(ErrorKind.ERROR_KIND_MESSAGE_GONE, { code: 5, retryable: false });
+        if (seen.length === 1) end(call, { code: status.UNAVAILABLE, details: 'lost' });
+        else if (seen.length < 4) call.write({ sequence, failures: [], error: busy });
+        else call.write({ sequence, failures: [{ queue: 'q', messageId: 'a', error: gone }] });
+      }),
+  });
+  await using client = connect(broker.address);
+  await client.ack('q', 'a');
+  assert.deepEqual(seen, [1, 1, 1, 1]);
+});
+
+test('an ack that was only refused before is not taken for one that was done', async () => {
+  const seen: number[] = [];
+  using broker = await FakeBroker.start({
+    settle: (call) =>
+      call.on('data', ({ sequence }: SettleRequest) => {
+        seen.push(sequence);
+        const busy = wireError(ErrorKind.ERROR_KIND_OVERLOADED, { code: 8 });
+        const gone = wireError(ErrorKind.ERROR_KIND_MESSAGE_GONE, { code: 5, retryable: false });
+        if (seen.length === 1) call.write({ sequence, failures: [], error: busy });
+        else call.write({ sequence, failures: [{ queue: 'q', messageId: 'a', error: gone }] });
+      }),
+  });
+  await using client = connect(broker.address);
+  await assert.rejects(client.ack('q', 'a'), { kind: 'MESSAGE_GONE' });
+  assert.deepEqual(seen, [1, 2]);
 });
 
 test('a message that is delivered alone is reported before the application has it', async () => {
