@@ -129,7 +129,10 @@ export class Exchange<I extends Request> {
     this.#window.endOlder(present - this.#codec.repeatableMs, forgottenError);
     const next = (): Batch<I> | undefined => this.#window.next(present, make);
     for (let batch = next(); batch !== undefined; batch = next()) {
-      for (const item of batch.items) item.sent = true;
+      for (const item of batch.items) {
+        item.sent = true;
+        item.refusal = undefined; // it says nothing about this sending
+      }
       this.#call.write(batch.data);
     }
     if (moved && this.#window.size === 0) this.#restart();

@@ -29,7 +29,7 @@ export class Pending<T> implements Request {
   hops = 0;
   /** Not to be sent before. */
   retryAt = 0;
-  /** Why the broker has refused it for now. */
+  /** Why the broker has refused it for now. It was not sent again since. */
   refusal: FilaError | undefined;
   #resolve!: (value: T) => void;
   #reject!: (error: FilaError) => void;

@@ -210,6 +210,21 @@ test('what is refused until its deadline may or may not have been carried out; i
   );
 });
 
+test('a refusal of an earlier sending says nothing about the one that has no answer', async () => {
+  const seen: number[] = [];
+  using broker = await FakeBroker.start({
+    enqueueStream: (call) =>
+      call.on('data', ({ sequence }: EnqueueBatchRequest) => {
+        seen.push(sequence);
+        const error = wireError(ErrorKind.ERROR_KIND_OVERLOADED, { code: 8 });
+        if (sequence === 1) call.write({ results: [], sequence, error });
+      }),
+  });
+  await using client = connect(broker.address);
+  await assert.rejects(client.enqueue('q', {}, '', { timeoutMs: 1500 }), { kind: 'DEADLINE_EXCEEDED' });
+  assert.deepEqual(seen, [1, 2]);
+});
+
 test('what may have been carried out keeps its name and number also at the member that is named then', async () => {
   const seen: string[] = [];
   const note = (member: string, { producerId, sequence }: EnqueueBatchRequest): void => {
