@@ -53,7 +53,7 @@ async def kill_owner(members, owner):
 def test_the_owner_and_a_node_are_killed_together(engine, tmp_path):
     """Each node in turn, so the leader of the log is among them."""
     nodes, url = engine
-    members = Members(tmp_path, url)
+    members = Members(tmp_path, nodes, url)
 
     async def scenario(load, owner):
         for node in nodes:
@@ -69,7 +69,7 @@ def test_the_owner_and_a_node_are_killed_together(engine, tmp_path):
 
 def test_the_owner_is_killed_on_postgresql_with_a_standby(tmp_path):
     with replicated_postgres() as (primary, _):
-        members = Members(tmp_path, f"postgres://fila@127.0.0.1:{primary.port}/postgres")
+        members = Members(tmp_path, primary, f"postgres://fila@127.0.0.1:{primary.port}/postgres")
 
         async def scenario(load, owner):
             for _ in range(2):

@@ -86,7 +86,8 @@ class CommandQueue:
 
     def put_back(self, commands: list[Command], came_by: int) -> None:
         """Have commands done again, before all others and in their order. They came by then, or later."""
-        self._put_back_at = came_by
+        if commands:
+            self._put_back_at = came_by
         self._first.extendleft(reversed(commands))
         for command in commands:
             self._count(command, 1)

@@ -300,6 +300,17 @@ class TestAStoreThatIsBehind:
         driver.engine.finish(driver.now)
         assert [type(answer) for answer in answers] == [StoreBusy]
 
+    def test_lets_leases_end_when_no_command_waited_for_it(self, driver):
+        """Only commands that waited may have come in time."""
+        seq = driver.send("q")
+        driver.join("q")
+        driver.store.stalls = 1
+        driver.tick()
+        driver.advance(1)
+        assert driver.places()[seq] == "leased"
+        driver.advance(3_600_000)
+        assert driver.queue("q").attempts == {seq: 1}
+
     def test_delivers_what_it_could_not_deliver_while_it_was_behind(self, driver):
         seq = driver.send("q")
         consumer = driver.join("q")
