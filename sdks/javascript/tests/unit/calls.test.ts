@@ -181,10 +181,14 @@ test('calls that were given up leave nothing in memory while there is no broker'
     collect();
   };
   await round();
-  const before = process.memoryUsage().heapUsed;
-  await round();
-  const kept = (process.memoryUsage().heapUsed - before) / 3000;
-  assert.ok(kept < 150, `${kept} bytes of each call are kept`);
+  const kept: number[] = [];
+  for (let n = 0; n < 3; n++) {
+    const before = process.memoryUsage().heapUsed;
+    await round();
+    kept.push((process.memoryUsage().heapUsed - before) / 3000);
+  }
+  // What calls leave behind they leave in each round, and what the runtime compiles only in some.
+  assert.ok(Math.min(...kept) < 150, `${kept.join(', ')} bytes of each call are kept`);
 });
 
 test('deadlines go by a clock that nobody sets', async () => {
