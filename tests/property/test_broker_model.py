@@ -191,6 +191,11 @@ class Queue:
     stuck: tuple[Any, ...] | None = None
     """How its dead-letter queue stood when that had no room for what was to be dropped"""
 
+    def take(self, seq: int, message: Message) -> None:
+        """A message of another queue comes, with its size: also one that had left before it was counted."""
+        self.messages[seq] = message
+        self.unmeasured.discard(seq)
+
     @property
     def standing(self) -> tuple[Any, ...]:
         counted = self.bytes if self.max_bytes else 0
@@ -370,7 +375,7 @@ class BrokerMachine(RuleBasedStateMachine):
         for name, seq in self.buried:
             message = self.queues[name].messages.pop(seq)
             message.queue = name + DEAD
-            self.queues[name + DEAD].messages[seq] = message
+            self.queues[name + DEAD].take(seq, message)
             self.known_ids.append((name + DEAD, seq))
         self.buried.clear()
 
@@ -860,7 +865,7 @@ class BrokerMachine(RuleBasedStateMachine):
             message = self.queues[name].messages.pop(seq)
             message.queue, message.state, message.due, message.attempts = source, State.READY, 0, 0
             message.suspicion = message.remembered = 0
-            self.queues[source].messages[seq] = message
+            self.queues[source].take(seq, message)
             self.known_ids.append((source, seq))
             events[seq] = "redrive"
         return None
@@ -917,7 +922,7 @@ class BrokerMachine(RuleBasedStateMachine):
             events[seq] = "overflow" if dead is not None else "purge"
             if dead is not None:
                 message.queue = name + DEAD
-                dead.messages[seq] = message
+                dead.take(seq, message)
                 self.known_ids.append((name + DEAD, seq))
         queue.stuck = before if "overflow" not in events.values() else None
 
