@@ -18,8 +18,8 @@ from fila.server.main import main
 
 commit = engine.Engine._commit
 
-def failing(self, tick):
-    commit(self, tick)
+def failing(self, tick, now):
+    commit(self, tick, now)
     if any("poison" in arrival.queue.name for arrival in tick.all(Arrival)):
         raise RuntimeError("a defect")
 
