@@ -25,6 +25,15 @@ OWN_KEYS = {(Family.DEFAULT, b"node")}
 """What each store has for itself"""
 
 
+def snapshots_of(log):
+    """The URL of another log on the same engine."""
+    place, mark, options = log.partition("?")
+    if not place.startswith("postgres"):
+        return f"{place}-snapshots{mark}{options}"
+    kept = [option for option in options.split("&") if option and not option.startswith("table=")]
+    return f"{place}?{'&'.join([*kept, 'table=snapshots'])}"
+
+
 class Members:
     """Three members on one log. Not started yet."""
 
@@ -42,7 +51,7 @@ class Members:
         for name, server in self.servers.items():
             seen = [each if each.startswith(name) or not deaf else f"{each[0]}={self._nobody()}" for each in members]
             section = {"name": "orders", "member": name, "members": seen, "log": log}
-            section["snapshots"] = log.replace("table=orders", "table=snapshots")
+            section["snapshots"] = snapshots_of(log)
             lines = [f"{key} = {json.dumps(value)}" for key, value in section.items()]
             Path(server.workdir, "fila.toml").write_text("\n".join([config, "[cluster]", *lines, ""]))
 
@@ -103,7 +112,7 @@ class Members:
         return asyncio.run(self._copies())
 
     async def _copies(self):
-        log, snaps = await open_log(self.log), await open_log(self.log.replace("table=orders", "table=snapshots"))
+        log, snaps = await open_log(self.log), await open_log(snapshots_of(self.log))
         found = {}
         for name, server in self.servers.items():
             store = open_store(StorageConfig(data_dir=str(server.data_dir)))
