@@ -30,7 +30,7 @@ WAITING, TENANTS = 80_000, 100
 KILLS_A_RUN = 50
 """A new server and new books after so many, so that a run of any length takes little memory."""
 PATIENCE_S = 90
-"""How long a start may take: the machine may be busy, and a kill that hits nobody is no test."""
+"""How long a start may take: the machine may be busy."""
 PART = 20
 """Messages of a transaction"""
 
