@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fila.replicas.log import ReplicatedLog
 from fila.replicas.memory import MemoryEngine
@@ -47,15 +48,15 @@ class Subject:
         self.proxy.mend()
         self._name = f"log_{secrets.token_hex(4)}"
 
-    async def open(self, *, through_proxy: bool = False, beside: str = "", **options: object) -> ReplicatedLog:
+    async def open(self, **options: Any) -> ReplicatedLog:
         """Another member's view of the log."""
-        return await open_log(self.url(through_proxy=through_proxy, **options), beside)
+        return await open_log(self.url(**options))
 
-    def url(self, *, through_proxy: bool = False, **options: object) -> str:
-        """Where the log is."""
+    def url(self, *, through_proxy: bool = False, other: str = "", **options: object) -> str:
+        """Where the log is. `other`: another log on the same engine."""
         address = self.proxy.addr if through_proxy else self._direct
         said = "".join(f"&{name}={value}" for name, value in options.items())
-        return self._url.format(address=address, name=self._name) + said
+        return self._url.format(address=address, name=self._name + other) + said
 
 
 @contextmanager

@@ -121,8 +121,9 @@ async def test_several_readers_of_one_log(subject):
         assert first[3:] == second
 
 
-async def test_a_log_beside_another_is_another(remote):
-    async with opened(remote) as log, opened(remote, beside="snaps") as snaps, opened(remote, beside="snaps") as again:
+async def test_two_logs_on_one_engine_hold_each_its_own(remote):
+    """As those of ticks and of snapshots."""
+    async with opened(remote) as log, opened(remote, other="_snaps") as snaps, opened(remote, other="_snaps") as again:
         assert await log.append(b"in the log", -1) == 0
         assert await snaps.append(b"beside it", -1) == 0
         assert await take(log, 0, 1) == [Entry(0, b"in the log")]

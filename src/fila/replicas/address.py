@@ -15,8 +15,6 @@ from urllib.parse import parse_qsl, unquote
 from fila.replicas.log import LogError
 
 PASSWORD_VARIABLE = "FILA_LOG_PASSWORD"  # noqa: S105  the name of it, not a password
-TABLE = "fila_log"
-"""In PostgreSQL, where the URL says no other"""
 APPEND_TIMEOUT_MS = 10_000
 """An engine elects a new leader within 3 to 9 s when it is set up as the documentation says."""
 

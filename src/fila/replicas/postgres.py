@@ -13,11 +13,13 @@ from typing import Any, Final, Self
 
 import asyncpg
 
-from fila.replicas.address import TABLE, Address, BadAddress
+from fila.replicas.address import Address, BadAddress
 from fila.replicas.log import Entry, InDoubt, LogError, LogUnavailable, Refused, TooLong, Unfit
 from fila.replicas.postgres_reader import PostgresReader, confirm
 from fila.replicas.postgres_session import Line, Lost
 
+TABLE = "fila_log"
+"""Where the URL says no other"""
 MAX_ENTRY_BYTES = 8 << 20
 TRUNCATE_ROWS: Final = 500
 """A step of this size holds no lock for long"""
