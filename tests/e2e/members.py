@@ -1,4 +1,4 @@
-"""A cluster of real processes on a real PostgreSQL."""
+"""A cluster of real processes on a real engine, and what must hold whatever happens to them."""
 
 import asyncio
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from fila import AsyncClient
 from fila.config import StorageConfig
 from fila.replicas.loading import open_replica
 from fila.replicas.opening import open_log
@@ -17,6 +18,7 @@ from fila.replicas.tail import Tail
 from fila.storage.base import Family
 from fila.storage.opening import open_store
 from fila.testing import ServerProcess
+from tests.e2e.load import Load
 from tests.e2e.support import PATIENCE_S, eventually
 from tests.helpers.postgres import single_postgres
 
@@ -126,6 +128,21 @@ class Members:
         await snaps.close()
         return found
 
+    def check_copies(self):
+        """Ends all. Every member has the same, byte for byte."""
+        first, *others = self.copies().values()
+        assert first
+        assert all(other == first for other in others)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            for name, server in self.servers.items():
+                print(f"--- {name}\n{server.log[-4000:]}")
+        self.close()
+
     def close(self):
         for listening in self._silent:
             listening.close()
@@ -141,12 +158,30 @@ def cluster(folder, config="", **settings):
     """A cluster whose members are not started yet."""
     with single_postgres() as engine:
         log = engine.url.replace("postgresql://", "postgres://") + "?table=orders&unsafe_one_copy=true"
-        members = Members(folder, engine, log, config, **settings)
-        try:
+        with Members(folder, engine, log, config, **settings) as members:
             yield members
-        except BaseException:
-            for name, server in members.servers.items():
-                print(f"--- {name}\n{server.log[-4000:]}")
-            raise
-        finally:
-            members.close()
+
+
+async def create_queue(members):
+    async with AsyncClient(members.addr, timeout=60) as client:
+        await client.create_queue("q", fairness_header="tenant", visibility_timeout_ms=5_000)
+
+
+def under_load(members, scenario):
+    """Start a cluster, and let a scenario happen to it and its owner while producers and consumers go on. Then the
+    books are balanced, and every copy is the same.
+    """
+
+    async def run():
+        owner = await asyncio.to_thread(members.start)
+        await create_queue(members)
+        load = Load(members.addr, "q")
+        async with load.running():
+            await load.progress()
+            await scenario(load, owner)
+            await load.progress()
+        load.check(connections_lost=True)
+        print(f"confirmed {len(load.ids)}, acked {len(load.acked)}")
+
+    asyncio.run(run())
+    members.check_copies()

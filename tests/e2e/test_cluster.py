@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from fila import AsyncClient, Client
+from fila import Client
 from fila.server.first_key import create_admin_key
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
-from tests.e2e.load import Load
-from tests.e2e.members import NAMES, cluster
+from tests.e2e.members import NAMES, cluster, under_load
 from tests.e2e.support import eventually, take
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -24,77 +23,42 @@ def members(tmp_path):
         yield started
 
 
-async def create(members, queue="q"):
-    async with AsyncClient(members.addr, timeout=60) as client:
-        await client.create_queue(queue, fairness_header="tenant", visibility_timeout_ms=5_000)
-
-
-def check_copies(members):
-    """Every member has the same, byte for byte."""
-    first, *others = members.copies().values()
-    assert first
-    assert all(other == first for other in others)
-
-
 def test_an_owner_that_is_killed_is_followed_at_once_and_nothing_is_lost_or_doubled(members):
     """Twice, with the first one back as a standby."""
 
-    async def scenario():
-        first = await asyncio.to_thread(members.start)
-        await create(members)
-        load = Load(members.addr, "q")
-        async with load.running():
-            await load.progress()
-            members.servers[first].kill()
-            second = await asyncio.to_thread(members.owner, besides=[first])
-            await load.progress()
-            members.servers[first].launch()
-            await asyncio.to_thread(members.until_logged, first, "listening", 2)
-            await load.progress()
-            members.servers[second].kill()
-            await asyncio.to_thread(members.owner, besides=[second])
-            await load.progress()
-        load.check(connections_lost=True)
+    async def scenario(load, first):
+        members.servers[first].kill()
+        second = await asyncio.to_thread(members.owner, besides=[first])
+        await load.progress()
+        members.servers[first].launch()
+        await asyncio.to_thread(members.until_logged, first, "listening", 2)
+        await load.progress()
+        members.servers[second].kill()
+        await asyncio.to_thread(members.owner, besides=[second])
 
-    asyncio.run(scenario())
-    check_copies(members)
+    under_load(members, scenario)
 
 
 def test_an_owner_that_was_stopped_and_goes_on_hands_nothing_out_and_confirms_nothing(members):
-    async def scenario():
-        first = await asyncio.to_thread(members.start)
-        await create(members)
-        load = Load(members.addr, "q")
-        async with load.running():
-            await load.progress()
-            members.pause(first)
-            second = await asyncio.to_thread(members.owner, besides=[first])
-            await load.progress()
-            members.go_on(first)
-            await asyncio.to_thread(members.until_logged, first, "listening", 2)
-            await load.progress()
-            assert await asyncio.to_thread(members.owner) == second
-            assert "this member does not own the shard any more" in members.events(first)
-        load.check(connections_lost=True)
+    async def scenario(load, first):
+        members.pause(first)
+        second = await asyncio.to_thread(members.owner, besides=[first])
+        await load.progress()
+        members.go_on(first)
+        await asyncio.to_thread(members.until_logged, first, "listening", 2)
+        await load.progress()
+        assert await asyncio.to_thread(members.owner) == second
+        assert "this member does not own the shard any more" in members.events(first)
 
-    asyncio.run(scenario())
-    check_copies(members)
+    under_load(members, scenario)
 
 
 def test_an_owner_that_is_told_to_stop_hands_over(members):
-    async def scenario():
-        first = await asyncio.to_thread(members.start)
-        await create(members)
-        load = Load(members.addr, "q")
-        async with load.running():
-            await load.progress()
-            assert await asyncio.to_thread(members.servers[first].stop) == 0
-            await load.progress()
-        load.check(connections_lost=True)
+    async def scenario(_, first):
+        assert await asyncio.to_thread(members.servers[first].stop) == 0
         assert "handed over" in members.events(first)
 
-    asyncio.run(scenario())
-    check_copies(members)
+    under_load(members, scenario)
 
 
 @pytest.mark.parametrize("writes", [False, True], ids=["idle", "writing"])
@@ -117,21 +81,14 @@ def test_an_owner_that_is_told_to_stop_while_the_engine_is_away_ends(tmp_path, w
 def test_an_engine_that_stands_still_costs_time_and_nothing_else(members):
     """Longer than leases last: who extends them keeps them."""
 
-    async def scenario():
-        first = await asyncio.to_thread(members.start)
-        await create(members)
-        load = Load(members.addr, "q")
-        async with load.running():
-            await load.progress()
-            members.engine.pause()
-            await asyncio.sleep(7)
-            members.engine.resume()
-            await load.progress()
-            assert await asyncio.to_thread(members.owner) == first
-        load.check(connections_lost=True)
+    async def scenario(load, first):
+        members.engine.pause()
+        await asyncio.sleep(7)
+        members.engine.resume()
+        await load.progress()
+        assert await asyncio.to_thread(members.owner) == first
 
-    asyncio.run(scenario())
-    check_copies(members)
+    under_load(members, scenario)
 
 
 def test_a_log_that_has_become_long_is_cut_off_and_who_is_too_far_behind_begins_with_a_snapshot(members):
@@ -153,7 +110,7 @@ def test_a_log_that_has_become_long_is_cut_off_and_who_is_too_far_behind_begins_
         members.servers[first].launch()
         members.until_logged(first, "listening", 2)
         client.enqueue("q", {}, b"after it")
-    check_copies(members)
+    members.check_copies()
 
 
 def test_members_that_do_not_hear_each_other_leave_an_owner_alone(tmp_path):

@@ -132,12 +132,14 @@ class PostgresServer:
     def pause(self) -> None:
         """Stop all its processes where they are."""
         for process in self._processes():
-            process.suspend()
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                process.suspend()
 
     def resume(self) -> None:
         """Go on after `pause`."""
         for process in self._processes():
-            process.resume()
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                process.resume()
 
     def _processes(self) -> list[psutil.Process]:
         with suppress(FileNotFoundError, psutil.NoSuchProcess):
